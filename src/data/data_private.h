@@ -43,9 +43,9 @@ const char *element_finite_text(ElementType type);
 /* Opens a file for reading. ERR_NOINPUT: missing, a folder, no permission. ERR_DATA: empty, not
  * HDF5, truncated or damaged. ERR_IO. The caller closes it. */
 Status h5_open(hid_t *file, const char *path);
-/* Opens the data set `name`, which the caller closes. key: configuration key that names it; NULL:
- * weft itself fixes the name in its own sets. ERR_DATA: it is behind an external link or missing;
- * if it is missing, the message lists the file's data sets and the key. */
+/* Opens the data set `name`, which the caller closes. key: configuration key that sets the name,
+ * for the message; NULL: no key sets it. ERR_DATA: it is behind an external link or missing; if it
+ * is missing, the message lists the file's data sets and the key. */
 Status h5_dataset(hid_t *dataset, hid_t file, const char *path, const char *name, const char *key);
 /* Returns whether the file has an object of this name. */
 bool h5_has(hid_t file, const char *name);
@@ -61,18 +61,18 @@ Status h5_attr_text(hid_t object, const char *path, const char *name, char *out,
  * attribute cannot be read, is not numeric, or has more than max numbers. */
 Status h5_attr_floats(hid_t object, const char *path, const char *name, float *out, int max,
                       int *count);
-/* Reads an attribute that is one integer. Returns false, and leaves *value unchanged, if it is
- * not. */
+/* Reads an attribute that is one integer. Returns false if the attribute is missing or is anything
+ * else. */
 bool h5_attr_integer(hid_t object, const char *name, int64_t *value);
 /* Returns HDF5's innermost message about the call that has just failed; borrowed until
  * h5_error_text is called again on this thread. */
 const char *h5_error_text(void);
 /* Writes how the data set is stored, for example "contiguous" or "chunked 64x1x28x28, deflate". */
 void h5_storage_text(hid_t dataset, char *out, size_t out_bytes);
-/* Returns whether weft can read the chunks itself, without HDF5. It can if the filters in the
- * creation property list `create` are none, shuffle, deflate, or shuffle and then deflate, and if
- * HDF5 is 1.10.5 or newer, which can say where the chunks are. Sets *shuffle and *deflate to
- * whether there is such a filter; the caller has set both to false. */
+/* Returns whether weft can read the chunks itself, without HDF5. This needs HDF5 1.10.5 or newer,
+ * which can say where the chunks are. The filters in the creation property list `create` must be
+ * none, shuffle, deflate, or shuffle and then deflate. Sets *shuffle and *deflate to whether there
+ * is such a filter; the caller has set both to false. */
 bool h5_chunk_filters(hid_t create, bool *shuffle, bool *deflate);
 /* Adds to a hash how an array is stored: the offset of its header, the offset and the size of its
  * bytes, its layout as text, and numbers, offsets and sizes of some of its chunks, spread
@@ -97,7 +97,7 @@ Status index_check(const DataSet *set);
 Status index_fail(const DataSet *set, int64_t sample);
 /* Returns ERR_DATA, with the message that the index of the ids is wrong at this sample's field. */
 Status ids_fail(const DataSet *set, int64_t sample, int64_t field);
-/* Returns ERR_DATA if an id of this sample is not below set->id_rows (0: any id is allowed). The
+/* Returns ERR_DATA if an id of this sample is not below set->id_limit (0: any id is allowed). The
  * ids of field f are ids[first[f]] to ids[first[f + 1] - 1], as reader_get_ids returns them. */
 Status ids_range_check(const DataSet *set, int64_t sample, const uint64_t *ids,
                        const int32_t *first);
@@ -161,9 +161,9 @@ Status boxes_find_most(DataSet *set);
  * further call begins. Returns the failure with the smallest i. */
 typedef Status PoolWork(void *user, int worker, int64_t i);
 Status worker_pool_run(int threads, int64_t count, PoolWork *run, void *user);
-/* Calls `make` for each i from 0 to count - 1 on many threads, since it mostly waits for files; it
- * writes an item of `bytes` bytes. Calls `take` with each item on the calling thread, in the order
- * of i. Returns the failure with the smallest i. */
+/* Calls `make`, which writes an item of `bytes` bytes, for each i from 0 to count - 1. Uses many
+ * threads, since `make` mostly waits for files. Calls `take` with each item on the calling thread,
+ * in the order of i. Returns the failure with the smallest i. */
 typedef Status PoolMake(void *user, int64_t i, void *item);
 typedef Status PoolTake(void *user, int64_t i, const void *item);
 Status worker_pool_ahead(int64_t count, size_t bytes, PoolMake *make, PoolTake *take, void *user);
@@ -187,9 +187,9 @@ Status failure_end(FirstFailure *first);
  * set gets 0 if config is NULL, or if no key gives the size. ERR_CONFIG: keys contradict each other
  * or the set. */
 Status view_set_model_size(DataSet *set, const Config *config);
-/* The part of a picture that is used, and its size. `box` is a box of the picture; it is resampled
- * to width x height pixels. `kept` is a box of the result, which is kept. If it reaches beyond the
- * result, the pixels there are zero, or grey in a letterbox. */
+/* The part of a picture that is used, and its size. `box` is the part, which is resampled to width
+ * x height pixels. `kept` is the box of the result that is kept. Pixels of `kept` outside the
+ * result are zero, or grey in a letterbox. */
 typedef struct PictureView {
     ImageBox box, kept;
     int width, height;
@@ -358,9 +358,9 @@ Status packed_open(PackedFile *file, const char *path);
  * compressed one. */
 Status packed_open_plain(PackedFile *file, const char *path);
 void packed_close(PackedFile *file);
-/* Reads the next `most` unpacked bytes; *got is less only at the end of the file. ERR_IO; ERR_DATA,
- * with the offset in the file: it is damaged or truncated, or bytes other than zeros follow the
- * last member. */
+/* Reads the next `most` unpacked bytes. *got: their number, which is less only at the end of the
+ * file. ERR_IO; ERR_DATA, with the offset in the file: it is damaged or truncated, or bytes other
+ * than zeros follow the last member. */
 Status packed_read(PackedFile *file, void *to, size_t most, size_t *got);
 /* Goes back to the beginning of the file. */
 Status packed_rewind(PackedFile *file);
@@ -451,8 +451,8 @@ Status part_reserve(const PartFile *part, int64_t bytes);
 hid_t part_open_hdf5(const PartFile *part);
 /* Opens the file again through HDF5, calls `put`, and closes it. ERR_IO. */
 Status part_update(const PartFile *part, PartPut *put, void *user);
-/* Opens an OUT.part that several processes write, and that part_lay_out lays out later. keep: true
- * opens the existing OUT.part, or ERR_IO; false creates it. Reserves `bytes` bytes. */
+/* Opens an OUT.part that several processes write, and that part_lay_out lays out later. keep true:
+ * it must exist; false: it is created. Reserves `bytes` bytes. ERR_IO. */
 Status part_open(PartFile *part, const char *out, bool keep, int64_t bytes);
 /* Opens the existing OUT.part on a rank that only writes samples. ERR_IO. */
 Status part_open_existing(PartFile *part, const char *out);

@@ -1,5 +1,6 @@
-/* Handles the labels of a set of boxes. Has the table of their arrays, which importers write and
- * facts.c finds. Reads the complete arrays into memory, checks them, and counts the labels. */
+/* Handles the labels of a set of boxes. Has the table of the arrays in which a file stores them;
+ * importers write these arrays, and facts.c finds them. Reads the complete arrays into memory,
+ * checks them, and counts the labels. */
 #include "../data_private.h"
 
 #include <math.h>

@@ -366,9 +366,11 @@ static void names_replace(ClassNames *all, ClassNames *more)
     *more = (ClassNames){0};
 }
 
-/* Joins two lists of which at least one does not name classes. Labels keep their numbers, and `all`
- * becomes the list that names classes, if there is one. *joined: there is such a list, and it has
- * at least as many names as the file or the set without names has classes. */
+/* Joins two lists, of which at least one does not name classes: `all`, of the set, and
+ * `file_names`, of `other`. Labels keep their numbers, and `all` becomes the list that names
+ * classes, if there is one. *joined becomes true if there is such a list, and it has at least as
+ * many names as the other side has classes. The other side is the set if `other` has the names,
+ * else `other`. */
 static void files_join_numbers(DataSet *set, ClassNames *all, const DataSet *other,
                                ClassNames *file_names, bool *joined)
 {

@@ -90,7 +90,7 @@ static bool names_open(StoredNames *names, hid_t file, const char *list)
         hid_t access = hdf5_access_without_links(&is_external);
         names->dataset = H5Dopen2(file, path, access);
         H5Pclose(access);
-        /* bytes of other files are not names, and an untrusted file must not get them read */
+        /* An untrusted file must not make weft read bytes of other files as names. */
         if (names->dataset >= 0 && hdf5_check_in_one_file(file, names->dataset, list, path) == OK) {
             names->space = H5Dget_space(names->dataset);
             names->type = H5Dget_type(names->dataset);

@@ -1,6 +1,6 @@
-/* Measures the columns of tables and compares those of two tables. A column in another unit, such
- * as metres in one file and kilometres in the other, does not change the range of all values if
- * another column has larger numbers.
+/* Measures the columns of tables and compares those of two tables. A column may be in metres in one
+ * file and in kilometres in the other. The range of all values does not show this if another column
+ * has larger numbers.
  *
  * Columns may be rare events, have long tails, or hold one value in all rows that are compared.
  * Therefore columns are compared by their typical values, which zeros do not change and outliers
@@ -80,7 +80,8 @@ static double widening(float values)
  * - all absolute values of one column are below the typical value of the other, divided by SPREAD;
  * - the distance of their means is above half of the larger mean, and above SHIFT times the larger
  *   deviation.
- * A few values may be close to each other, or all small, by chance; so bounds are then wider. */
+ * A few values may be close to each other, or may all be small, by chance. So bounds are wider for
+ * few values. */
 static bool columns_are_alike(const ColumnRange *a, const ColumnRange *b)
 {
     const float FILLED_MIN = 4, SPREAD = 8, SHIFT = 4;

@@ -294,7 +294,7 @@ static Status read_treatment(const Reading *r)
 }
 
 /* Returns a hash of the values of a small array. Returns 0 if the array is missing, unreadable or
- * too large, or if its type is not of this class. */
+ * too large, or if its elements are not of the type class `class`. */
 static uint64_t hash_small_array(const Reading *r, const char *name, H5T_class_t class)
 {
     uint64_t hash = 0;

@@ -28,7 +28,7 @@ typedef enum FactsPart {
     FACTS_PARTS
 } FactsPart;
 
-/* Answer of the separate process. Has no pointers. Fields without a comment mean the same as in
+/* Answer of the separate process. Has no pointers. Members without a comment mean the same as in
  * DataSet. */
 typedef struct SetFacts {
     /* number of parts that were read */
@@ -41,6 +41,7 @@ typedef struct SetFacts {
      * file */
     bool by_weft;
     DataKind kind;
+    /* oriented: DataSet.rotates_on_read; turned: DataSet.orient_requested */
     bool encoded, oriented, turned, bicubic;
     /* ndim 0: the file has no such array, or it was not read */
     DataArray x, y, index, orient;
@@ -57,7 +58,7 @@ typedef struct SetFacts {
     int means, stds;
     float mean[DATA_CHANNELS], std[DATA_CHANNELS];
     DataArray ids, id_first;
-    /* root attributes of the same names; 0: missing */
+    /* root attributes `id_most` and `id_rows`; 0: missing */
     int64_t id_most, id_limit;
     uint64_t field_first_hash, vocabulary_hash;
     DataColumns columns;

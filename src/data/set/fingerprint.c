@@ -1,8 +1,9 @@
-/* Computes the fingerprint of a data set: shapes, types, and a hash (XXH3, Collet) of its values.
- * By it a resumed run checks that it reads the same samples, wherever the files are now. Also
- * hashes the addresses of arrays in their files. RULE has the number of the rule by which values
- * are hashed; a change of the rule needs a new number. field_hash.c hashes sets of fields. For
- * other sets, the following values of each file are hashed, in this order, file after file:
+/* Computes the fingerprint of a data set: shapes, types, and a hash (XXH3, Collet) of its values. A
+ * resumed run compares fingerprints to check that it reads the same samples, wherever the files are
+ * now. Also hashes the addresses of arrays in their files. RULE has the number of the rule that
+ * says which values are hashed and how; a changed rule needs a new number. field_hash.c hashes sets
+ * of fields. For other sets, the following values of each file are hashed, in this order, file
+ * after file:
  *   labels, targets  all labels, as classes; all targets up to 64 MB, larger targets like samples
  *   boxes            all arrays of a set of boxes, which has no other labels
  *   encoded pictures the index, and the orientations if readers rotate the pictures

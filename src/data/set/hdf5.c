@@ -1,9 +1,9 @@
-/* Has the data module's helpers for HDF5: the lock, limits for a process that unpacks a file,
- * opening files and arrays with messages that say what to do, and the check that all bytes of a
- * data set are in one file. HDF5's own printing of errors is off; weft's messages quote HDF5's
- * where that helps. h5_open and all functions that use HDF5's objects are called under hdf5_lock.
- * With HDF5 1.10.7 or newer, files are read without file locks, which shared file systems often
- * lack. */
+/* Has the data module's helpers for HDF5: the lock; limits for a process that unpacks a file;
+ * functions that open files and arrays, and whose messages say what to do; and the check that all
+ * bytes of a data set are in one file. HDF5's own printing of errors is off; weft's messages quote
+ * HDF5's where that helps. h5_open and all functions that use HDF5's objects are called under
+ * hdf5_lock. With HDF5 1.10.7 or newer, files are read without file locks, which shared file
+ * systems often lack. */
 #include "../data_private.h"
 
 #include <errno.h>

@@ -140,7 +140,8 @@ static Status large_label_fail(const DataSet *set, int64_t sample, int64_t label
     bool beyond_file = set->listed_classes > 0 && label - set->label_base >= set->listed_classes;
     const int64_t count = beyond_file ? set->listed_classes : set->classes;
     const int64_t end = set->label_base + count;
-    /* With INT32_MAX the number of classes is not known yet, because the file is being opened. */
+    /* INT32_MAX means that the number of classes is not known yet, because the file is being
+     * opened. */
     if (count == INT32_MAX)
         return fail(ERR_DATA,
                     "%s: sample %lld: its label in %s is %s, and labels are below %d: correct the "

@@ -6,13 +6,13 @@
  * number of values that are read */
 enum { ROWS_MAX = 4096, WIDTH_MAX = 1 << 16 };
 
-/* Properties that all rows have that are read. whole: all values are whole numbers whose absolute
- * value is below 1e9; one_hot: each row has a single 1, and else zeros. */
+/* Properties of the rows that have been read. whole: all values are whole numbers whose absolute
+ * values are below 1e9; one_hot: each row has a single 1, and zeros otherwise. */
 typedef struct RowsKind {
     bool whole, one_hot;
 } RowsKind;
 
-/* Clears each property that some row does not have. */
+/* Clears each property that a row does not have. */
 static void rows_check(const float *value, int64_t rows, int64_t width, RowsKind *kind)
 {
     for (int64_t r = 0; r < rows; ++r) {

@@ -36,8 +36,8 @@ typedef struct Measure {
     const DataSet *set;
     RangeOf of;
     Reader *reader;
-    /* count: number of samples that are measured; all: number of values, or for RANGE_TARGETS of
-     * targets, in a sample */
+    /* count: number of samples that are measured; all: number of values of a sample; with
+     * RANGE_TARGETS, number of its targets */
     int64_t count, all;
     /* converted values of a sample, [BUFFER_VALUES] or fewer; owned */
     float *buffer;
@@ -76,8 +76,8 @@ static void measure_end(Measure *m)
     range->deviation = sqrt(fmax(0, m->squares / (double)range->count - range->mean * range->mean));
 }
 
-/* Normalises `count` values of a sample, which begin with its value number `at`, by mean and
- * deviation. all: number of the sample's values. */
+/* Normalises values at, at + 1, ..., at + count - 1 of a sample by mean and deviation. value: these
+ * values, [count]; all: number of values of the sample. */
 static void normalise(const DataSet *set, float *value, int64_t at, int64_t count, int64_t all)
 {
     const int64_t channels = set->channels, plane = all / channels;
@@ -88,7 +88,7 @@ static void normalise(const DataSet *set, float *value, int64_t at, int64_t coun
     }
 }
 
-/* Reads the sample that is measured as number i, as it is stored, or its targets. */
+/* Reads the sample that is measured as number i: its values as they are stored, or its targets. */
 static Status read_sample(void *user, int64_t i, void *item)
 {
     const Measure *m = user;
@@ -240,8 +240,9 @@ static bool ranges_are_alike(const DataSet *set, RangeOf of, const DataRange *a,
            a->deviation <= SPREAD * b->deviation && fabs(a->mean - b->mean) <= SHIFT * deviation;
 }
 
-/* Compares range a, of the samples that are named `path`, with range b of those that are named
- * `like_name`. Returns a warning, owned by the caller; NULL: they are alike. */
+/* Compares range a, of the samples that are named `path`, with range b, of those that are named
+ * `like`. Returns a warning, owned by the caller; NULL: the ranges are alike, or one has no
+ * values. */
 static char *compare(const char *path, const DataSet *set, RangeOf of, const DataRange *a,
                      const char *like, const DataRange *b)
 {

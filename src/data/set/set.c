@@ -120,8 +120,9 @@ static Status derive_x_shape(Opening *o)
     return OK;
 }
 
-/* Sets target_width, which says whether y holds labels or targets, by the dimensions and the type
- * of y and by the loss. ERR_DATA: y fits neither, or does not have one row for each sample. */
+/* Sets target_width; 0 means that y holds labels. The loss, and the type and dimensions of y,
+ * decide whether y holds labels or targets. ERR_DATA: y can be neither, or does not have one row
+ * for each sample. */
 static Status derive_y_shape(Opening *o)
 {
     DataSet *set = o->set;
@@ -322,7 +323,7 @@ static Status scan_id_index(DataSet *set)
     return st;
 }
 
-/* Checks the shapes and types of a table's /sparse and /sparse_offset, and sets the fields of
+/* Checks the shapes and types of a table's /sparse and /sparse_offset, and sets the members of
  * DataSet that describe ids. */
 static Status open_ids(Opening *o)
 {
@@ -362,8 +363,8 @@ static Status open_ids(Opening *o)
                 set->path, (long long)set->fields, (long long)set->id_most, DATA_SAMPLE_IDS_MAX);
 }
 
-/* Returns ERR_DATA if the attribute `classes` of a set of boxes gives another number of classes
- * than /category_id, or if there are more than DATA_LABELS. */
+/* Returns ERR_DATA if a set of boxes has more than DATA_LABELS classes, or if its attribute
+ * `classes` and its array /category_id give different numbers of classes. */
 static Status check_box_classes(const Opening *o)
 {
     const int64_t named = o->facts->classes, classes = o->set->box[BOX_ARRAY_CATEGORY_ID].dim[0];
@@ -374,7 +375,7 @@ static Status check_box_classes(const Opening *o)
                 o->set->path, (long long)classes, (long long)named, DATA_LABELS);
 }
 
-/* Sets all fields of the set except its path, from the metadata and the configuration. */
+/* Sets all members of the set except its path, from the metadata and the configuration. */
 static Status open_contents(Opening *o)
 {
     DataSet *set = o->set;
