@@ -23,8 +23,9 @@ typedef struct Fill {
     DataBoxes boxes;
     /* sets of boxes: largest number of boxes in a sample */
     int64_t box_most;
-    /* numbers of matches, int64[levels + 1] as BoxTargets.match_counts: of the step that was
-     * counted last, or in an evaluation of the whole set; owned. NULL: matches are not counted */
+    /* numbers of matches, int64[levels + 1] as BoxTargets.match_counts: those of the step that was
+     * counted last or, in an evaluation, those of the whole set; owned. NULL: matches are not
+     * counted */
     int64_t *matches;
     /* training: epoch of the step that was counted last */
     int64_t matches_epoch;
@@ -47,10 +48,11 @@ typedef struct Fill {
 
 /* Scratch memory of one thread. */
 typedef struct FillScratch {
-    /* x of samples as it is stored, which one read fills; owned. NULL: not needed */
+    /* stored values of the samples that one read fetches; owned. NULL: not needed */
     uint8_t *raw;
-    /* number of items for which `raw` has memory. Items are samples: several in evaluation, one in
-     * training; in a set of tokens they are tokens: context + 1 */
+    /* number of items for which `raw` has memory. An item is a sample: there are several in
+     * evaluation, and one in training. In a set of tokens an item is a token: there are context +
+     * 1 */
     int64_t raw_items;
     /* owned; NULL: pictures need no PictureConverter, or this rank needs no x */
     PictureConverter *converter;
@@ -91,8 +93,8 @@ int64_t fill_first_position(const Fill *fill, int64_t epoch, int64_t step);
 /* Chooses the samples of the micro-batch with index `micro` in a step, zeroes its padding rows, and
  * sets its matches if they are counted. */
 void fill_begin(Fill *fill, Batch *batch, int64_t epoch, int64_t step, int micro);
-/* Fills rows first .. first + count - 1. On failure *bad_row is the row that failed. If one read of
- * several rows fails, *bad_row is the first row of that read, or an earlier row of the range. */
+/* Fills rows first .. first + count - 1. On failure *bad_row is the row that failed. If a read of
+ * several rows fails, *bad_row is the first row of the read, or an earlier row of the range. */
 Status fill_rows(const Fill *fill, FillScratch *scratch, Batch *batch, int first, int count,
                  int *bad_row);
 /* Completes a micro-batch after all its rows are filled: moves the ids and the boxes of all rows

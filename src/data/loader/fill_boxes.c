@@ -1,7 +1,7 @@
 /* Fills the boxes of micro-batches from the scenes of their samples. Counts the matches
  * (BoxTargets.match_counts) of the global batch or, in an evaluation, of the whole set. Matches
- * depend only on labels, on the configuration and on (seed, epoch, sample), so each rank counts
- * them for the samples of all replicas, and no message is needed. */
+ * depend only on labels, on the configuration and on (seed, epoch, sample). So each rank counts the
+ * matches of the samples of all replicas, and no message is needed. */
 #include "fill.h"
 
 #include <string.h>

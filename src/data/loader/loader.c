@@ -9,13 +9,13 @@
  * slots. `filled` is the number of the first micro-batch that is not complete. loader_next returns
  * number `taken` once taken < filled; loader_release frees the slot of number `released`. Threads
  * sleep on condition variables. Waking a thread takes longer than filling a small micro-batch. So
- * threads that wait for a slot are not woken for each released slot, but when at least as many
- * slots are unused as micro-batches are ready or being filled, or when the training waits.
+ * threads that wait for a slot are not woken for each released slot. They are woken when at least
+ * as many slots are unused as micro-batches are ready or being filled, or when the training waits.
  *
  * Errors: an error is reported after the complete micro-batches before it. It is the error of the
  * first bad row, because rows are taken in order, and all rows that have been taken are filled.
  * There is one exception: in evaluation a thread may read the inputs of all its rows before their
- * labels, so a bad input hides the bad label of an earlier row.
+ * labels. A bad input is then reported even if an earlier row has a bad label.
  *
  * The content of a micro-batch depends only on the plan, never on time or the number of threads. */
 #include "fill.h"
@@ -193,8 +193,8 @@ static void *worker_run(void *user)
     return NULL;
 }
 
-/* Checks data.erasing, data.mixup and data.cutmix, which need images, and of which the last two
- * also need labels and a loss that mixes them. */
+/* Checks data.erasing, data.mixup and data.cutmix, which need images. The last two also need
+ * labels, and a loss that mixes labels. */
 static Status check_image_keys(const Loader *l)
 {
     const LoaderPlan *p = &l->fill.plan;

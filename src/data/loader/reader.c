@@ -1,8 +1,9 @@
 /* Reads samples by number from the arrays of a set's files (source.h). In a set of tokens a sample
  * is `context` tokens of one long array, but reader_get_rows takes its position and count in
- * tokens. A small y that only HDF5 can read is read whole at the start. Encoded pictures are read
- * by pread after their entry of the index; the index, 8 MB for a million pictures, is not kept in
- * memory. Reading does not change a reader, so several threads may read at the same time. */
+ * tokens. A small y that only HDF5 can read is read completely when the reader is created. Encoded
+ * pictures are read by pread: first the picture's entry of the index, then its bytes. The index, 8
+ * MB for a million pictures, is not kept in memory. Reading does not change a reader, so several
+ * threads may read at the same time. */
 #include "../fields/fields_private.h"
 #include "source.h"
 
@@ -20,14 +21,14 @@ struct Reader {
     /* sets of several files: a reader for each file, owned with the readers; `file` and the sources
      * are then unused. NULL: one file */
     Reader **file_reader;
-    /* sets of fields: the reader that is used instead of all fields above except `set`; owned.
+    /* sets of fields: the reader that is used instead of all members above except `set`; owned.
      * NULL: other kinds */
     FieldReader *fields;
 };
 
 /* Returns the number of bytes by which source_open chooses how to read an array: the size of a
- * sample. A sample may have several entries in an array of flat ids and in its index; there it is
- * the size of one entry. */
+ * sample. For flat ids and their index, in which a sample may have several entries, it is the size
+ * of one entry. */
 static int64_t request_bytes(const Reader *r, const DataArray *a)
 {
     return a->sample_bytes * (data_has_tokens(&r->set) ? r->set.context : 1);

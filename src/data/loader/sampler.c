@@ -1,13 +1,14 @@
 /* The order of samples in an epoch: a keyed permutation, computed on demand, maps a position to a
  * sample, so no list of samples is stored. An alternating Feistel network permutes numbers of
  * ceil(log2(n)) bits for any round function; a result of n or more is permuted again until it is
- * below n (cycle walking; Black & Rogaway 2002). The map is one to one on 0..n-1 and permutes fewer
- * than twice on average, as the network's range is below 2n. Small sets use BITS_MIN bits and
- * permute more often, because a network of one or two bits has too few permutations.
+ * below n (cycle walking; Black & Rogaway 2002). The resulting map is a permutation of 0..n-1. The
+ * network permutes fewer than 2n numbers, so on average it is applied fewer than two times. Small
+ * sets use BITS_MIN bits, and apply it more often, because a network of one or two bits has too few
+ * permutations.
  *
  * If the samples are in chunks, a reader must unpack a whole chunk for one sample. Then there are
- * two steps: a position is permuted within its window of neighbouring positions, and the result is
- * a position in the sequence of all samples with the chunks permuted. */
+ * two steps: the position is permuted within its window of neighbouring positions. The result is a
+ * position in the sequence of all samples in which the chunks are in a permuted order. */
 #include "../data_private.h"
 
 enum { ROUNDS = 8, BITS_MIN = 8 };

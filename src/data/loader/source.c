@@ -100,8 +100,8 @@ static void source_map(Source *s)
 static Status source_open_hdf5(Source *s)
 {
     int64_t bytes = s->array->dim[0] * s->array->sample_bytes;
-    /* The call below sets it, and nothing reads it: facts.c has refused external links when the set
-     * was opened. */
+    /* The call below sets is_external, and nothing reads it: facts.c has refused external links
+     * when the set was opened. */
     bool is_external;
     hid_t access = hdf5_access_without_links(&is_external);
     /* Samples are read in random order, so each chunk is needed many times. A small array fits into
