@@ -1,9 +1,9 @@
-/* Converts to float (C,H,W) either a sample as it is stored or a picture of RGB bytes that has been
- * resampled. Does this in torchvision's usual order. First comes RandomCrop, from the image padded
- * with zeros; then RandomHorizontalFlip; then the values are scaled and normalised, by one
- * multiply-add per value. Then comes Cutout (DeVries & Taylor 2017): a square of zeros, which is
- * the mean of normalised images. Its centre may be any pixel, so the image's edge may cut it. Last
- * is RandomErasing (Zhong et al. 2017). Random choices depend on (seed, epoch, sample) only. */
+/* Converts a stored sample, or a resampled picture of RGB bytes, to float (C,H,W), in torchvision's
+ * usual order. First comes RandomCrop, from the image padded with zeros; then RandomHorizontalFlip;
+ * then the values are scaled and normalised, by one multiply-add per value. Then comes Cutout
+ * (DeVries & Taylor 2017): a square of zeros, which is the mean of normalised images. Its centre
+ * may be any pixel, so the image's edge may cut it. Last is RandomErasing (Zhong et al. 2017).
+ * Random choices depend on (seed, epoch, sample) only. */
 #include "../data_private.h"
 
 /* Random choices for one sample. */

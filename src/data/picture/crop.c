@@ -1,9 +1,9 @@
-/* Chooses which part of a picture is used and to which size it is resampled, as torchvision does in
- * RandomResizedCrop, Resize (of the short side), RandomCrop, CenterCrop and RandomErasing. The
- * choice depends on the picture's size, the configuration's keys data.* and random words, not on
- * pixels. Sizes and offsets are rounded with rint, because torchvision rounds with Python's round,
- * and both round halves to even. Also places pictures in letterboxes, and derives the size of the
- * model's input from the keys. */
+/* Chooses which part of a picture is used, and to which size it is resampled. The choices are those
+ * of torchvision's RandomResizedCrop, Resize (of the short side), RandomCrop, CenterCrop and
+ * RandomErasing. They depend on the picture's size, the configuration's keys data.* and random
+ * words, not on pixels. Sizes and offsets are rounded with rint, because torchvision rounds with
+ * Python's round, and both round halves to even. Also places pictures in letterboxes, and derives
+ * the size of the model's input from the keys. */
 #include "scene.h"
 
 #include <limits.h>

@@ -4,8 +4,8 @@
  *     stored image --- convert the part to RGB +--> resample --> colours --> augment_picture
  *
  * crop.c chooses the part of the picture that is used before decoding, so only this part of a JPEG
- * is decoded. Decoded completely are pictures that must be rotated, and pictures of sets of boxes,
- * which are placed in a scene (scene.h). */
+ * is decoded. Pictures that must be rotated are decoded completely. So are the pictures of sets of
+ * boxes, which are placed in a scene (scene.h). */
 #include "scene.h"
 
 #include <string.h>
@@ -32,7 +32,7 @@ struct PictureConverter {
 };
 
 /* The picture to prepare: a sample of the set, or a picture from another source. For the latter,
- * `training` is false, and epoch and sample have no meaning. */
+ * `training` is false, and epoch and sample are not used. */
 typedef struct PictureSource {
     bool training;
     int64_t epoch, sample;
@@ -64,8 +64,9 @@ void picture_converter_free(PictureConverter **converter)
     mem_free(converter);
 }
 
-/* Estimates the memory. It is three buffers of a picture's size (decoded, rotated, between the two
- * passes of resampling), two of the model's input size (resampled, with padding), and the file. */
+/* Estimates the memory: three buffers of a picture's size (decoded, rotated, between the two passes
+ * of resampling), two buffers of the size of the model's input (resampled, with padding), and the
+ * file. */
 size_t picture_converter_bytes(const DataSet *set)
 {
     enum { USUAL_PIXELS = 500 * 375, USUAL_FILE_BYTES = 128 << 10, RGB = 3 };
@@ -82,8 +83,9 @@ static Status choose_view(const PictureConverter *w, const PictureSource *source
     return view_choose_training(v, w->set, w->config, key, width, height, source->name);
 }
 
-/* Returns the part of the picture that must be decoded for the view. It is the view's box. In a
- * direction in which the box is not resampled, it is only the pixels of `kept`. */
+/* Returns the part of the picture that must be decoded for the view: the view's box. If the width
+ * of the box is not resampled, only the columns of `kept` are needed; the same holds for its height
+ * and rows. */
 static ImageBox view_need(const PictureView *v)
 {
     ImageBox need = v->box;
@@ -219,9 +221,9 @@ Status picture_prepare_sample(PictureConverter *converter, Reader *reader, bool 
     return OK;
 }
 
-/* Chooses the view of a picture that an import as decoded images would use. The picture is resized
- * to cover the stored size, and its centre is cropped. For a set of boxes the complete picture is
- * resized so that its longer side is the stored side. */
+/* Chooses the view that an import as decoded images would use for this picture. The picture is
+ * resized to cover the stored size, and its centre is cropped. For a set of boxes the complete
+ * picture is resized so that its longer side is the stored side. */
 static Status choose_import_view(PictureView *v, const DataSet *set, const Image *picture,
                                  const char *name)
 {

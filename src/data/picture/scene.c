@@ -51,7 +51,7 @@ static int clip(int v, int low, int high)
     return v < low ? low : v > high ? high : v;
 }
 
-/* Adds a picture to the scene, which lies in the rectangle `at` of the canvas. */
+/* Adds a picture, which lies in the rectangle `at` of the canvas, to the scene. */
 static void add_part(Scene *scene, const Affine *a, int64_t sample, ImageBox at)
 {
     ScenePart *p = &scene->part[scene->count++];

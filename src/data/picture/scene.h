@@ -67,10 +67,10 @@ bool scene_is_changed(const Config *config);
  * shift. */
 Scene scene_choose(const SceneSource *source, bool training, int64_t epoch, int64_t sample);
 /* Writes the boxes of a scene as rows of BoxTargets, and returns their number. row: memory for
- * data_box_most rows. Boxes around groups are left out. If scene->changed, some boxes are left out
- * after they have been cut at the canvas and at the input: those with a side of at most 2 pixels,
- * those with one side at least 100 times the other, and those of which the cut at the input has
- * left at most a tenth of the area. */
+ * data_box_most rows. Boxes around groups are left out. All other boxes are cut at the canvas and
+ * at the input. If scene->changed, some boxes are then left out: those with a side of at most 2
+ * pixels, those with one side at least 100 times the other, and those that lose nine tenths of
+ * their area or more by the cut at the input. */
 int64_t scene_rows(const SceneSource *source, const Scene *scene, float *row);
 
 #endif
