@@ -1,11 +1,11 @@
 /* Imports an untrusted HDF5 file. Its arrays may be chunked, compressed, or in the other byte
  * order, so only HDF5 can read them. This process lays out OUT.part. A separate process with limits
  * reads the file through HDF5 and writes the plain values to OUT.part, so no rank decompresses
- * untrusted bytes. Kept are shapes and types, the kind of weft's own sets, how their pictures were
- * rotated and resized, the size of the vocabulary, the tokenizer, the classes, and mean and
- * deviation. Arrays get the names that weft looks for. All other attributes are lost, such as the
- * names of columns. Refuses arrays that readers could not read (set/facts.c), and sets of boxes,
- * encoded pictures and tables with ids. */
+ * untrusted bytes. The new file keeps shapes and types, the size of the vocabulary, the tokenizer,
+ * the classes, and mean and deviation. From weft's own sets it also keeps the kind, and how
+ * pictures were rotated and resized. Arrays get the names that weft looks for. All other attributes
+ * are lost, such as the names of columns. Refuses arrays that readers could not read (set/facts.c),
+ * and sets of boxes, encoded pictures and tables with ids. */
 #include "../set/facts.h"
 #include "../data_private.h"
 
@@ -57,8 +57,8 @@ static Status write_rows(const Copy *copy, const uint8_t *from, int64_t bytes, i
     return OK;
 }
 
-/* Moves the rows that are not left out together, and returns their number. rows: n rows of `bytes`
- * bytes; left_out NULL: all rows remain. */
+/* Removes the rows that are left out, without gaps, and returns the number of rows that remain.
+ * rows: n rows of `bytes` bytes; left_out NULL: all rows remain. */
 static int64_t close_gaps(uint8_t *rows, int64_t bytes, const bool *left_out, int64_t n)
 {
     int64_t kept = 0;
@@ -134,7 +134,7 @@ static Status find_dropped(const Copy *copy, bool *left_out, int64_t *rows_kept)
     return st;
 }
 
-/* Work of a separate process: answers with the number of samples that remain or, if this fails,
+/* Runs in a separate process. Answers with the number of samples that remain or, if this fails,
  * with '-' and a message. */
 static void answer_rows_kept(const void *input, size_t input_bytes, FILE *answer)
 {
@@ -148,7 +148,7 @@ static void answer_rows_kept(const void *input, size_t input_bytes, FILE *answer
         fprintf(answer, "-%s", fail_message());
 }
 
-/* Work of a separate process: copies the arrays to OUT.part. Answers with a message if this fails,
+/* Runs in a separate process. Copies the arrays to OUT.part. Answers with a message if this fails,
  * else with nothing. */
 static void copy_arrays(const void *input, size_t input_bytes, FILE *answer)
 {
