@@ -18,8 +18,8 @@ typedef enum FolderState {
 } FolderState;
 struct FolderSample;
 /* Labels that an import stores instead of a class for each picture, as functions of the caller.
- * They are called on rank 0 only. In all of them `user` is the field above, i is an index into
- * FolderFiles.file, and left_out[i] is not 0 if the import leaves picture i out. */
+ * They are called on rank 0 only. i is an index into FolderFiles.file; left_out[i] is not 0 if the
+ * import leaves picture i out. */
 typedef struct FolderLabels {
     /* first argument of each function */
     void *user;
@@ -58,7 +58,7 @@ typedef struct FolderSample {
 
 /* Results of a block of samples, as the journal stores them. */
 typedef struct FolderRecord {
-    /* hash of all fields after this one; a record with another hash is ignored */
+    /* hash of all members after this one; a record with another hash is ignored */
     uint64_t check;
     /* block_key of the block; a record with another key is ignored */
     uint64_t key;

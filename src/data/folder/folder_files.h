@@ -65,11 +65,12 @@ Status folder_list(FolderFiles *files, const char *dir, const char *list);
  * modified; list: path of the list, for messages. */
 Status folder_list_text(FolderFiles *files, const char *dir, const char *list, char *text);
 /* Replaces the classes by those that the file `path` (FolderImport.classes) lists, in its order.
- * ERR_NOINPUT; ERR_DATA: a class of the pictures is not in the file, or as folder_read_classes. */
+ * ERR_NOINPUT; ERR_DATA: a class of the pictures is not in the file, or the file is unusable
+ * (folder_read_classes). */
 Status folder_set_classes(FolderFiles *files, const char *path);
-/* Reads names of classes from a data set, from a YAML file (yaml_classes_read), or from a text with
- * one name per line. Also ERR_DATA: the file names no class, or a class twice. Release `names` with
- * class_names_free. */
+/* Reads names of classes from a data set, from a YAML file, or from a text with one name per line.
+ * Returns the errors of class_names_read, yaml_classes_read or file_text. ERR_DATA, too: the file
+ * names no class, or a class twice. Release `names` with class_names_free. */
 Status folder_read_classes(ClassNames *names, const char *path);
 /* Reads names of classes from the key `names` of a YAML file: a list, or a mapping from the numbers
  * 0, 1, 2, ... to names. ERR_NOINPUT; ERR_DATA with line and column. */

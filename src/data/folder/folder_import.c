@@ -307,9 +307,9 @@ static void contents_init(Contents *c, const FolderWork *work)
     c->offset = mem_new((n + 1) * sizeof *c->offset);
 }
 
-/* Warns of picture i, which is left out, with the reason, for which it decodes the picture again.
- * ERR_IO: the picture has changed since it was listed, or it can be used now. In the latter case
- * the journal is removed, so that the next import decodes everything again. */
+/* Warns of picture i, which is left out. Decodes the picture again to find the reason for the
+ * message. ERR_IO: the picture has changed since it was listed, or it can be used now. In the
+ * latter case the journal is removed, so that the next import decodes everything again. */
 static Status warn_of_left_out(const FolderWork *work, const Contents *c, int64_t i)
 {
     const FolderLabels *labels = work->import->labels;
@@ -331,9 +331,10 @@ static Status warn_of_left_out(const FolderWork *work, const Contents *c, int64_
     return OK;
 }
 
-/* Warns of the pictures that are left out, of the first LISTED_MAX with the reason. ERR_DATA: the
- * import may not leave pictures out, or no picture would remain, or a class would have none.
- * ERR_IO: a file that is left out has changed since it was listed, or can be used now. */
+/* Warns of the pictures that are left out; for the first LISTED_MAX of them with the reason.
+ * ERR_DATA: the import may not leave pictures out, or no picture would remain, or a class would
+ * have none. ERR_IO: a file that is left out has changed since it was listed, or can be used
+ * now. */
 static Status check_left_out(const FolderWork *work, Contents *c)
 {
     int listed = 0;
@@ -360,9 +361,9 @@ static Status check_left_out(const FolderWork *work, Contents *c)
     return may_be_empty ? OK : files_check_classes(&work->files, c->left_out);
 }
 
-/* Moves the samples that remain towards the beginning of the file, so that no gap is between them.
- * The journal is cleared first, since its offsets become wrong. The journal's file stays, because
- * its lock keeps other imports away. */
+/* Moves the samples that remain towards the beginning of the file, so that there are no gaps
+ * between them. The journal is cleared first, since its offsets become wrong. The journal's file
+ * stays, because its lock keeps other imports away. */
 static Status close_gaps(FolderWork *work, const Contents *c)
 {
     if (c->left_out_count == 0) return OK;

@@ -1,8 +1,9 @@
 /* Lists the pictures in a folder. folder_scan takes each sub-folder as a class, to which all files
  * below it belong, at any depth; folder_scan_flat lists all files without classes. Names are sorted
- * by bytes, whatever the locale. Skipped are names that begin with a dot and, by folder_scan, files
- * outside the sub-folders; the log says how many. Symbolic links are followed, but a link to a
- * folder above itself is refused. Whether a file is a picture is decided later, by its content. */
+ * by bytes, whatever the locale. Names that begin with a dot are skipped; folder_scan also skips
+ * files outside the sub-folders. The log says how many names were skipped. Symbolic links are
+ * followed, but a link to a folder above itself is refused. Whether a file is a picture is decided
+ * later, by its content. */
 #include "folder_files.h"
 
 #include <dirent.h>
