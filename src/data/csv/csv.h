@@ -13,8 +13,8 @@
 
 enum {
     CSV_BLOCK_BYTES = 4 << 20,
-    /* number of bytes that may be read after the end of a value, because parsing and hashing load
-     * 16 bytes by one instruction */
+    /* number of bytes after the end of a value that may be read, because parsing and hashing load
+     * 16 bytes at once */
     CSV_OVERREAD_BYTES = 16,
     CSV_BUFFER_BYTES = CSV_BLOCK_BYTES + CSV_OVERREAD_BYTES,
     CSV_VALUE_BYTES_MAX = 1 << 20,
@@ -132,8 +132,8 @@ typedef struct CsvReader {
     uint64_t stop[3];
 } CsvReader;
 /* Begins to read a block; if the file has a header, the header is the first record. Records must
- * have as many values as the file's first record. any_width: true: the file's columns are not
- * known yet, and the record may have any number of values up to CSV_COLUMNS_MAX. */
+ * have as many values as the file's first record. any_width true: the file's columns are not known
+ * yet, and the record may have any number of values up to CSV_COLUMNS_MAX. */
 void csv_reader_init(CsvReader *reader, const CsvInput *input, const CsvBlock *block,
                      bool any_width);
 void csv_reader_fini(CsvReader *reader);
@@ -194,7 +194,7 @@ uint64_t csv_vocab_find(const CsvVocab *vocab, const CsvValue *value, uint64_t u
 /* Adds the words of `other` with their occurrences. Returns false if there are too many different
  * words. */
 bool csv_vocab_join(CsvVocab *vocab, const CsvVocab *other);
-/* Removes words with fewer than min_count occurrences, sorts the remaining words by their bytes
+/* Removes words with fewer than min_count occurrences. Sorts the remaining words by their bytes
  * (sorted true) or by their first occurrence, and gives them ids from first_id on in this order. */
 void csv_vocab_assign_ids(CsvVocab *vocab, bool sorted, int64_t min_count, uint64_t first_id);
 /* Returns the length of the longest word in bytes, at least 1. */

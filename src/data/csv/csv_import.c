@@ -39,8 +39,8 @@ typedef struct Import {
     int64_t bytes;
     /* protects the arrays of a Split in which a scan stores the results of blocks */
     pthread_mutex_t lock;
-    /* Its vocabularies are [threads][categories]: each thread collects its own words. After
-     * assign_ids the first `categories` vocabularies have the words of all threads. */
+    /* The vocabularies in it are [threads][categories], because each thread collects its own words.
+     * After assign_ids the first `categories` vocabularies have the words of all threads. */
     CsvEncoding encoding;
     /* owned; the names of the columns of numbers are borrowed from the schema */
     const char **column_name;

@@ -85,8 +85,8 @@ static Status open_file(Pass *p)
     return OK;
 }
 
-/* Reads the next block. In csv_for_each_block, called under the lock. *got false: there is none. A
- * byte order mark at the beginning of a file is replaced by empty lines. */
+/* Reads the next block. process_blocks calls it under the lock. *got false: there is none. A byte
+ * order mark at the beginning of a file is replaced by empty lines. */
 static Status read_block(Pass *p, CsvBlock *b, bool *got)
 {
     static const char byte_order_mark[] = "\xef\xbb\xbf";

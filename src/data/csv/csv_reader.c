@@ -141,9 +141,9 @@ static Status read_quoted_value(CsvReader *r, int column, char *p, CsvValue *v)
 }
 
 /* Reads unquoted values quickly. count: number of the record's values that have been read. Stops at
- * the end of the record (*ended is set, and r->at is at the line break), when `most` values have
- * been read, or at a value that needs read_special_value (r->at is at this value). Returns the new
- * count. */
+ * the end of the record: *ended is then true, and r->at is at the line break. Also stops when
+ * `most` values have been read, or at a value that needs read_special_value; r->at is then at the
+ * next value. Returns the new count. */
 static int read_plain_values(CsvReader *r, int count, int most, bool *ended)
 {
     const CsvSchema *s = r->input->schema;

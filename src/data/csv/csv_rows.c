@@ -45,7 +45,7 @@ typedef struct Rows {
     int64_t fields;
     /* capacity of the batch, in rows */
     int rows_max;
-    /* rows that have not been passed to `visit` yet; owns its arrays */
+    /* rows that have not been passed to `take` yet; owns its arrays */
     Batch batch;
     TableTextTake *take;
     void *user;
@@ -68,7 +68,7 @@ static void rows_fini(Rows *r)
     mem_free(&r->batch.id_first);
 }
 
-/* Passes the batch, unless it is empty, to `visit`, and empties it. Its padding rows have no
+/* Passes the batch to r->take and empties it; does nothing if it is empty. Its padding rows have no
  * ids. */
 static Status rows_flush(Rows *r)
 {

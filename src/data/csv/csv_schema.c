@@ -23,7 +23,7 @@ enum { SCHEMA_BYTES = 16 << 20 };
 /* state while columns are read */
 typedef struct ColumnParser {
     CsvSchema *schema;
-    /* index of the columns so far by their names */
+    /* hash table of the columns read so far, by name */
     NameIndex names;
     /* owned: for each position 1 + the index of the column that has it; 0: no column has it */
     int *column_at;

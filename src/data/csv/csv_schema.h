@@ -7,8 +7,8 @@
 
 typedef enum CsvType { CSV_IGNORE, CSV_LABEL, CSV_NUMBER, CSV_CATEGORY } CsvType;
 /* How the text of a category becomes an id. A category is a field of the table. With the first two
- * rules a field has a vocabulary, and an id is the first id of the field + 2 + the index of the
- * text in the vocabulary; the first two ids are for missing and for unknown values. */
+ * rules a field has a vocabulary. The first two ids of the field are for missing and for unknown
+ * values, and the ids of the words follow in the order of the vocabulary. */
 typedef enum CsvIdRule {
     /* the vocabulary is in the order of first occurrence in the training files */
     CSV_IDS_FIRST,
@@ -49,11 +49,12 @@ typedef struct CsvColumn {
     /* CSV_LABEL: [k] has the texts that mean label k */
     CsvTexts label_text[2];
 
-    /* Members for numbers, up to `range`. true: `fill` replaces a missing value */
+    /* Members for numbers, up to `range`. has_fill true: `fill` replaces a missing value */
     bool has_fill;
     /* true: x becomes log(1 + max(x, 0)), before it is standardised or scaled */
     bool log;
-    /* true: x becomes (x - mean) / deviation, by the training files (CsvEncoding) */
+    /* true: x becomes (x - mean) / deviation, with mean and deviation of the training files
+     * (CsvEncoding) */
     bool standardised;
     /* true: x becomes (x - min) / range */
     bool scaled;
@@ -65,7 +66,8 @@ typedef struct CsvColumn {
     CsvIdRule id_rule;
     /* CSV_IDS_HASH: number of the field's ids */
     uint64_t id_count;
-    /* CSV_IDS_HASH, CSV_IDS_HASH_SHARED: seed of the hash, which is a hash of the column's name */
+    /* CSV_IDS_HASH, CSV_IDS_HASH_SHARED: seed with which values are hashed: a hash of the column's
+     * name */
     uint64_t seed;
     /* values that occur fewer than min_count times in the training files are unknown */
     int64_t min_count;

@@ -180,9 +180,9 @@ static Status read_numbers(Stored *s, const CsvSchema *schema, double *to)
     return OK;
 }
 
-/* Reads the next array, the words of the field whose first id is `first`; zero bytes follow a
- * word, which may have such bytes inside. The field's first two ids
- * are for missing and for unknown values, so the ids of the words begin at first + 2. */
+/* Reads the next array, the words of the field whose first id is `first`. Words are padded with
+ * zero bytes at their end, and may have zero bytes inside. The field's first two ids are for
+ * missing and for unknown values, so the ids of the words begin at first + 2. */
 static Status read_words(Stored *s, uint64_t first, CsvVocab *vocab, uint64_t *count)
 {
     const char *value;

@@ -1,5 +1,5 @@
-/* Converts the text of a value to a number, a label or an id, as its column in the schema says, or
- * fails with the line and column of the value. */
+/* Converts the text of a value to a number, a label or an id, as its column in the schema says.
+ * Errors name the line and the column of the value. */
 #include "csv.h"
 
 #include <math.h>

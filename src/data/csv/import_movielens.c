@@ -2,8 +2,8 @@
  * u.data, or of a similar file. A line has a user, a film, a rating from 0.5 to 5 and a time, with
  * tabs between them. A rating of 4 or more becomes label 1. Rows are sorted by time, and the last
  * rows are the test set, because with a random test set a model would learn from later ratings. If
- * PATH is a folder and has the files, u.user gives the age, gender and occupation of a user, and
- * u.item gives the genres of a film, which may have several. */
+ * PATH is a folder, two more files in it are read if they exist. u.user gives the age, gender and
+ * occupation of a user. u.item gives the genres of a film; a film may have several. */
 #include "csv.h"
 #include "moments.h"
 

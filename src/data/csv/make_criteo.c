@@ -1,13 +1,13 @@
 /* weft data make criteo-like: makes synthetic clicks in the form of Criteo's logs by a known
  * teacher model, so that the best possible result is known. There are 26 fields with as many values
  * as in Kaggle's data set. In a field, the value of rank r (from 1) occurs with a probability in
- * proportion to r^-a; a fraction of the values is missing. The teacher has a normally distributed
- * weight for each id, for each pair of ids of some neighbouring fields, and for the centred
- * logarithm of each of the 13 numbers. The logit of a click's probability p is the weighted sum
- * plus a constant with which 25.6 % of the rows are clicks; the label is drawn with probability p.
- * The attribute best_auc is the AUC of p itself. With drift D each value is replaced by new values
- * D times between the first and the last row of the training set, each at its own times. A row
- * follows from its number, the seed, --samples, --drift and --rows. */
+ * proportion to r^-a; a fraction of the values is missing. The teacher has normally distributed
+ * weights: one for each id, one for each pair of ids of some neighbouring fields, and one for the
+ * centred logarithm of each of the 13 numbers. The logit of a click's probability p is the weighted
+ * sum plus a constant with which 25.6 % of the rows are clicks; the label is drawn with probability
+ * p. The attribute best_auc is the AUC of p itself. With drift D, each value is replaced by a new
+ * one D times between the first and the last row of the training set; each value has its own times
+ * for this. A row follows from its number, the seed, --samples, --drift and --rows. */
 #include "table_file.h"
 
 #include <math.h>
@@ -193,8 +193,8 @@ static int by_p(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Returns the AUC. Among all pairs of a row with a click and a row without, it is the fraction in
- * which the row with the click has the larger p; pairs with equal p count half. */
+/* Returns the AUC. A pair is a row with a click and a row without. The AUC is the fraction of all
+ * pairs in which the row with the click has the larger p; pairs with equal p count half. */
 static double compute_auc(const float *p, const uint8_t *clicked, int64_t n)
 {
     Scored *s = mem_new((size_t)n * sizeof *s);

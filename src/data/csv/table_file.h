@@ -9,9 +9,9 @@
 typedef struct TableLayout {
     /* number of rows */
     int64_t samples;
-    /* number of columns, which have the numbers */
+    /* number of columns; they have the numbers of the table */
     int64_t columns;
-    /* number of fields, which have the ids */
+    /* number of fields; they have the ids of the table */
     int64_t fields;
     const char *const *column_name, *const *field_name;
     /* ids are below id_limit; 0: they have 64 bits */
