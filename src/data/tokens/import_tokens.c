@@ -2,10 +2,10 @@
  * that another program wrote. An array may have a known header (token_file.h) or none; files may be
  * plain or .gz. The file may be larger than memory: it is read twice in pieces, first to count
  * tokens and find the largest, then to copy. The last part of the tokens can go to a second data
- * set (--test). Refuses files of other kinds, ids that contradict the given format, ids outside the
- * vocabulary, file sizes that are no multiple of a token's size or differ from the header, and
- * splits of fewer than 2 tokens. A text for a tokenizer is first encoded to a temporary array,
- * OUT.tokens.part. */
+ * set (--test). Refuses files of other kinds, ids that contradict the given format, and ids outside
+ * the vocabulary. Also refuses sizes of files that are no multiple of a token's size or differ from
+ * the header, and splits of fewer than 2 tokens. A text for a tokenizer is first encoded to a
+ * temporary array, OUT.tokens.part. */
 #include "import_tokens.h"
 
 #include "../data_private.h"

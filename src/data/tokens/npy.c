@@ -1,5 +1,5 @@
-/* Parses the header of a .npy file. It is magic bytes, a version, the length of a text, and the
- * text, a Python literal that is padded with blanks:
+/* Parses the header of a .npy file. The header consists of magic bytes, a version, the length of a
+ * text, and the text. The text is a Python literal, padded with blanks:
  *
  *     {'descr': '<u2', 'fortran_order': False, 'shape': (5000,), }
  *

@@ -27,7 +27,7 @@ enum {
     /* high bytes of ids are below this number if the vocabulary has at most 8,192 ids */
     HIGH_BYTE_MIN = 32
 };
-/* A pattern that is less probable than this is not explained by chance. */
+/* A pattern whose probability is below this is taken for evidence, not for chance. */
 static const double CHANCE = 1e-6;
 
 static void add_bytes(TokenEvidence *e, const TokenFormat *format, const uint8_t *p)

@@ -38,8 +38,8 @@ int64_t token_value(const TokenFormat *format, const uint8_t *p);
 typedef struct TokenEvidence {
     /* number of tokens */
     int64_t count;
-    /* largest value at even positions (index 0) and at odd positions (index 1); swapped: with its
-     * bytes in reverse order */
+    /* largest: largest value at even positions (index 0) and at odd positions (index 1); swapped:
+     * the same for values with their bytes in reverse order */
     uint64_t largest[2], swapped[2];
     /* true: a token other than 0 was at a position that is not a multiple of four */
     bool others_not_zero;
