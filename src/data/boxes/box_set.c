@@ -10,7 +10,7 @@
 
 /* pixels by which a box may reach beyond its picture, since tools round */
 static const double SLACK = 1;
-/* largest number of labels and lines that are left out of which the log names each */
+/* largest number of labels and lines left out that the log names one by one */
 enum { LISTED_MAX = 10 };
 
 static void *grow(void *array, int64_t count, int64_t *room, size_t each)

@@ -18,8 +18,8 @@ typedef struct BoxPicture {
 } BoxPicture;
 
 typedef struct BoxLabel {
-    /* x, y, width, height in pixels. If BoxSet.relative is true, until box_set_check_labels has
-     * checked the label: x and y of the centre, width, height, as fractions (0 to 1) of the
+    /* x, y, width, height in pixels. If BoxSet.relative is true, box_set_check_labels sets these
+     * values; before, box has x and y of the centre, width and height, as fractions (0 to 1) of the
      * picture's sides. */
     double box[4];
     /* area in pixels, for COCO's evaluation; negative: not given, box_set_check_labels sets it to
@@ -47,7 +47,8 @@ typedef struct BoxSet BoxSet;
 struct BoxSet {
     /* borrowed */
     const BoxImport *import;
-    /* for messages: path of the labels or, if they have none, of the pictures; borrowed */
+    /* name for messages, borrowed: path of the labels or, if it is not given, of the pictures; of a
+     * set that weft makes, path of the set */
     const char *source;
     /* true: boxes are added as fractions of the picture's sides (BoxLabel.box) */
     bool relative;
@@ -95,8 +96,8 @@ static inline const char *box_set_path(const BoxSet *set, int64_t picture)
 }
 /* Sorts pictures and classes by id, and groups labels by picture; the labels of a picture keep
  * their order. A label of a picture or class that does not exist is removed if import->skip_broken
- * is true, else it is ERR_DATA. ERR_DATA, too: two pictures, two classes or two labels have one
- * id. */
+ * is true, else it is ERR_DATA. It is also ERR_DATA if two pictures, two classes or two labels have
+ * the same id. */
 Status box_set_order(BoxSet *set);
 /* Checks the labels of each picture whose size is known and whose labels have not been checked.
  * Makes relative boxes absolute; the reader of the format has checked their numbers. A label that

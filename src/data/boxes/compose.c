@@ -14,8 +14,8 @@ enum {
     HEAP_LEAST = 6,
     /* largest side of the scaled image of a heap's object, in pixels */
     HEAP_SIDE = 24,
-    /* largest distance along an axis of the corner of an object's box from the random place of the
-     * heap, in pixels */
+    /* largest distance, along an axis, between the corner of an object's box and the random place
+     * of the heap, in pixels */
     HEAP_SPREAD = 20,
     /* percentage of scenes that are empty */
     EMPTY_PERCENT = 5,

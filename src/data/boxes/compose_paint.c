@@ -34,7 +34,6 @@ typedef struct Canvas {
 } Canvas;
 
 /* Returns a random integer from `least` to `most`. */
-
 static int random_between(Draws *d, int least, int most)
 {
     return least + (int)draw_below(draw_word(d), most - least + 1);

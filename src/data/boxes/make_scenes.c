@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    /* number of scenes whose boxes the threads find before these are added to the list */
+    /* number of scenes whose boxes the threads find before the boxes are added to the list */
     CHUNK = 4096,
     /* number of ids that are reserved for the boxes of a scene */
     LABELS = 16,
