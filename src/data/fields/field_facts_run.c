@@ -140,8 +140,8 @@ static Group *group_new(const FieldFactsRequest *request, char *const *path, int
     return group;
 }
 
-/* Reads the files of a group one by one, each in its own process, after the process of the group
- * has failed, so that the message names the file at fault. */
+/* Reads the files of a group one by one, each in its own process. Called after the process of the
+ * group has failed, so that the message names the file at fault. */
 static Status read_alone(const Taking *t, const Group *failed, int first)
 {
     Status st = OK;

@@ -1,6 +1,6 @@
 /* Adds a file to a set of fields. All files must have the same variables, dimensions, units,
- * levels, grid, calendar and names of classes, and the same values of variables that are static or
- * have no time. Types, packing and storage may differ. */
+ * levels, grid, calendar and names of classes. Variables that are static or have no time must have
+ * the same values in all files. Types, packing and storage may differ. */
 #include "calendar.h"
 #include "field_opening.h"
 

@@ -247,8 +247,8 @@ static bool has_variable(const FieldOutput *o, const char *name)
     return i < o->vars;
 }
 
-/* Renames each axis that has no name in the source and whose usual name is the name of a variable,
- * since in NetCDF a variable with the name of a dimension is the dimension's coordinate. */
+/* Renames an axis if it has no name in the source, and its usual name is also the name of a
+ * variable. In NetCDF such a variable would be the coordinate of the axis. */
 static void rename_axes(FieldOutput *o)
 {
     for (int i = 0; i < o->axes; ++i) {

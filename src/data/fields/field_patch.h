@@ -11,8 +11,8 @@ typedef struct FieldPlace {
     int64_t frame;
     /* rows and columns of the inputs, and of the targets */
     FieldWindow input, target;
-    /* number of first rows, and of first columns, of a tile's targets that belong to tiles before
-     * it; 0 if samples are not tiles */
+    /* numbers of rows and of columns, at the beginning of a tile's targets, that belong to tiles
+     * before it; 0 if samples are not tiles */
     int64_t rows_before, columns_before;
 } FieldPlace;
 /* Returns the place of a sample. In training, the place of a patch depends on the epoch. */

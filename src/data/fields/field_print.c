@@ -35,8 +35,8 @@ const char *field_offset_text(const FieldSet *f, int64_t frames, char text[FIELD
 }
 
 /* Returns whether the times of the first and of the last of `frames` frames are known. They are
- * unknown if the set has no times (step_s is 0), or if the frame is in no segment, because
- * data.train_time or data.test_time leaves it out. */
+ * unknown if the set has no times (step_s is 0), or if the first or the last frame is in no
+ * segment, because data.train_time or data.test_time has left it out. */
 static bool ends_are_known(const FieldSet *f, int64_t first, int64_t frames)
 {
     const int64_t end[] = {first, first + frames - 1};

@@ -1,8 +1,9 @@
 /* Prepares a set of fields for rollouts, in which the model is applied several times (steps). A
- * sample has the targets of all steps. Its inputs are the inputs of the first step, and then those
- * that later steps read from the data. A step spans the time from the last input to the target. A
- * later step reads a channel at a time up to the last input's from the data. At a later time it
- * reads the model's own output if the channel is a target, and the data if not (a forcing). */
+ * sample has the targets of all steps. Its inputs are the inputs of the first step, followed by
+ * those that later steps read from the data. A step spans the time from the last input to the
+ * target. If a later step needs a channel at or before the time of the first step's last input, it
+ * reads the data. After this time, it reads the model's own output if the channel is a target; if
+ * it is not (a forcing), it reads the data. */
 #include "fields_private.h"
 
 #include <string.h>

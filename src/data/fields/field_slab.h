@@ -21,16 +21,15 @@ typedef struct FieldSlab {
     FieldWindow window;
     /* length of each dimension of the array in the file, in the array's order */
     int64_t length[SHAPE_DIMS];
-    /* first index of each dimension that is read */
+    /* first index along each dimension that is read */
     int64_t start[SHAPE_DIMS];
-    /* number of indices of each dimension that are read */
+    /* number of indices along each dimension that are read */
     int64_t count[SHAPE_DIMS];
     /* distance of neighbours along each FieldDim, in elements of the part that is read */
     int64_t step[FIELD_DIMS];
     /* number of elements that are read */
     int64_t elements;
-    /* number of columns before the window that are read, too, because rows are read with all their
-     * columns; 0 if they are not */
+    /* number of columns before the window, if rows are read with all their columns; else 0 */
     int64_t columns_before;
 } FieldSlab;
 

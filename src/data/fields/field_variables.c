@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* Returns the role, but FIELD_INPUT for FIELD_TARGET: a name that is an input and a target is one
- * variable. */
+/* Returns the role, but FIELD_INPUT for FIELD_TARGET, because a name that is both an input and a
+ * target is one variable. */
 static int sort_of(int role)
 {
     return role == FIELD_TARGET ? FIELD_INPUT : role;

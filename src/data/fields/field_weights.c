@@ -1,6 +1,6 @@
 /* Computes the weights of a set's targets. There are three kinds: weights of rows, which are the
  * cosines of their latitudes; weights of pixels, which are the mask (data.mask); and weights of
- * variables and levels. Losses use all three kinds, metrics do not use the third. */
+ * variables and levels. Losses use all three kinds; metrics use only the first two. */
 #include "field_patch.h"
 
 #include <math.h>

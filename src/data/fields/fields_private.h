@@ -88,7 +88,7 @@ Status field_weights_set(FieldSet *f, const Config *config, const ConfigVariable
 /* Checks train.latitude_weights and data.mask, and sets f->latitude_weights. The coordinate of rows
  * and the mask are found before. height, width: size of the targets. ERR_CONFIG. */
 Status field_weights_check(FieldSet *f, const Config *config, int64_t height, int64_t width);
-/* Is defined here. Returns the number of frames of all files together. */
+/* Returns the number of frames of all files together. */
 static inline int64_t field_frames(const FieldSet *f)
 {
     return f->file[f->files - 1].first_frame + f->file[f->files - 1].frames;

@@ -61,8 +61,9 @@ typedef struct NetcdfFile {
     const NetcdfAttr *attr;
     int attrs;
     /* 0: variables are not compressed. 1 to 9: level of deflate, which after shuffle compresses
-     * variables of two or more dimensions. A chunk has all indices of the last two dimensions, but
-     * one of an unlimited dimension, and one index of each dimension before them. */
+     * variables of two or more dimensions. A chunk has all indices of the last two dimensions, and
+     * one index of each dimension before them. Of an unlimited dimension it always has one
+     * index. */
     int deflate;
     /* number of rows along an unlimited dimension for which space on the disk is reserved */
     int64_t reserved_rows;

@@ -1,5 +1,5 @@
-/* Opens dimension scales by HDF5's attribute DIMENSION_LIST. It has a list of references for each
- * dimension of an array; the first reference of a list is used. */
+/* Opens dimension scales by HDF5's attribute DIMENSION_LIST. This attribute has a list of
+ * references for each dimension of an array; the first reference of a list is used. */
 #include "scales.h"
 
 #include <string.h>
