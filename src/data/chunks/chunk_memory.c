@@ -178,7 +178,6 @@ static void unlock(ChunkMemory *m)
 /* The functions of this section are called under the mutex. */
 
 /* Returns the slot of a chunk; 0: it is not in the memory. */
-
 static uint32_t find(ChunkMemory *m, const ChunkKey *key)
 {
     uint32_t slot = *bucket_of(m, key);

@@ -13,9 +13,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* seconds between two looks for a chunk that another thread is unpacking */
+/* seconds between two attempts to find a chunk that another thread is unpacking */
 static const double CHECK_S = 1e-4;
-/* number of looks between two checks that the other processes have not ended */
+/* number of attempts between two checks that the other processes have not ended */
 enum { LOOKS = 1000 };
 
 /* The chunks of one variable in one file. */
@@ -119,8 +119,8 @@ void field_chunks_free(FieldChunks **chunks)
 /* ---- finding chunks ---- */
 
 /* Finds the offsets and sizes of all `count` chunks. unpacked: bytes of an unpacked chunk. Returns
- * false if a chunk is not stored, has an impossible size, or was written without one of the
- * filters, or if HDF5 is older than 1.10.5. */
+ * false if HDF5 is older than 1.10.5, or if a chunk is not stored, has an impossible size, or was
+ * written without one of the filters. */
 static bool find_chunks(hid_t dataset, int ndim, int64_t count, size_t unpacked, Index *index)
 {
 #if H5_VERSION_GE(1, 10, 5)

@@ -18,9 +18,9 @@ void field_chunks_free(FieldChunks **chunks);
 void field_chunks_share(FieldChunks *chunks, const FieldMemory *memory);
 int64_t field_chunks_unpacked(FieldChunks *chunks);
 /* Reads a slab to `to`, in this processor's byte order. *done false: nothing was read, and HDF5
- * must read the array. This is so if the array is not chunked, has more than CHUNKS_MOST chunks,
- * has other filters than shuffle and deflate, or has chunks that are not stored, and if HDF5 is
- * older than 1.10.5. Several threads may call it. ERR_IO, ERR_DATA, ERR_NOINPUT. */
+ * must read the array. This is so if HDF5 is older than 1.10.5. It is also so if the array is not
+ * chunked, has more than CHUNKS_MOST chunks, has filters other than shuffle and deflate, or has
+ * chunks that are not stored. Several threads may call it. ERR_IO, ERR_DATA, ERR_NOINPUT. */
 Status field_chunks_read(FieldChunks *chunks, const FieldSlab *slab, void *to, bool *done);
 /* Defined in field_memory.c. Returns the sizes of a memory for the chunks of a set that the readers
  * of `ranks` ranks share. */

@@ -1,8 +1,8 @@
 /* Computes the size of the memory in which readers keep the unpacked chunks of a set. If all chunks
- * of a set have at most KEPT_BYTES bytes, all are kept. Of a larger set KEPT_BYTES bytes are kept
- * if its chunks have several frames each; this is about two windows of the order in which its
- * samples are shuffled (loader/sampler.c). A chunk of one frame is seldom used twice in a short
- * time, so if chunks have one frame, KEPT_SINGLE_BYTES bytes are kept for each rank, and static
+ * of a set have at most KEPT_BYTES bytes together, all are kept. From a larger set KEPT_BYTES bytes
+ * are kept if its chunks have several frames each. This is about two windows of the order in which
+ * its samples are shuffled (loader/sampler.c). A chunk of one frame is seldom used twice in a short
+ * time. So if chunks have one frame, KEPT_SINGLE_BYTES bytes are kept for each rank, and static
  * variables in addition. The static variables of a larger set get up to half of KEPT_BYTES. */
 #include "field_chunks.h"
 #include "../fields/fields_private.h"
