@@ -23,8 +23,8 @@ typedef struct FlowVar {
 /* A solver for one grid, with its scratch memory; each thread has its own. Each kind defines it. */
 typedef struct FlowSolver FlowSolver;
 
-/* Lengths of the sides of a grid, in cells. The value 0 of this and of the next enum means that the
- * kind does not set the field, which is an error. */
+/* Lengths of the sides of a grid, in cells. In this and in the next enum, the value 0 means that
+ * the kind does not set the member, which is an error. */
 typedef enum FlowSides {
     SIDES_UNSET,
     SIDES_ANY,
@@ -83,7 +83,7 @@ struct FlowKind {
     void (*orography)(const FlowSolver *solver, double *field);
 };
 
-/* Returns ERR_BUG, naming the slot, if a kind lacks something (../rows.c). */
+/* Returns ERR_BUG, with the name of the member, if a kind lacks a member (../rows.c). */
 Status flow_kind_check(const FlowKind *kind);
 
 /* Largest product of the step and the fastest rate for which the integrator is stable: 2.82 for
@@ -96,16 +96,17 @@ typedef struct FlowStepper {
     FlowSolver *solver;
     /* number of doubles in a state */
     int64_t value_count;
-    /* owned: the state, [values] */
+    /* owned: the state, [value_count] */
     double *state;
-    /* owned: scratch memory, each [values] */
+    /* owned: scratch memory, each [value_count] */
     double *rate, *stage, *sum;
 } FlowStepper;
 void flow_stepper_init(FlowStepper *stepper, const FlowKind *kind, FlowSolver *solver);
 void flow_stepper_fini(FlowStepper *stepper);
-/* Advances the state by `time` units of model time, in the fewest equal steps that are at most the
- * longest_step of the present state, or in `steps` steps if that is above 0. Returns false if the
- * flow has broken down: longest_step says so, or the state is no longer finite. */
+/* Advances the state by `time` units of model time in equal steps. Their number is `steps`; if that
+ * is not above 0, it is the smallest number with which a step is at most the longest_step of the
+ * present state. Returns false if the flow has broken down: longest_step says so, or the state is
+ * no longer finite. */
 bool flow_advance(FlowStepper *stepper, double time, int64_t steps);
 
 /* Writes the regime of each cell of a flow (height, width) with velocity (u, v): 1 in a vortex, 2

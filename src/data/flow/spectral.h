@@ -48,9 +48,9 @@ void spectral_free(FlowSolver **solver);
 int64_t spectral_values(const FlowSolver *solver);
 double spectral_coordinate(const FlowSolver *solver, int64_t i);
 /* Adds a random real field, times the factor re + i im, to the state. The field is the sum of all
- * waves whose wave numbers along x and along y are at most `most`, except waves for which the grid
- * is too coarse. The waves are the same on all grids with the same ratio of height to width. The
- * amplitude of a wave falls with its wave number k as 1 / (1 + (k / peak)^4). */
+ * waves whose wave numbers along x and along y are at most `most`. Waves for which the grid is too
+ * coarse are left out. The waves are the same on all grids with the same ratio of height to width.
+ * The amplitude of a wave falls with its wave number k as 1 / (1 + (k / peak)^4). */
 void spectral_add_random(const FlowSolver *solver, RngKey key, int most, double peak, double re,
                          double im, double *state);
 /* Scales the state so that the absolute value of its field has the root mean square `rms`. */
