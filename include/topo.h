@@ -38,9 +38,10 @@ typedef struct Topology {
     int hardware_count;
 } Topology;
 /* Measures all pairs of ranks in rounds. In a round each rank is in at most one pair; first the
- * pairs of the round send one after the other, then all at the same time. Slow pairs are measured
- * once more alone, and the higher rate counts. Every rank gets the result and releases it with
- * topo_fini. budget_s: approximate seconds of all measurements. Collective. */
+ * pairs of the round send one after the other, then all at the same time. The slow pairs, at most
+ * the 64 slowest, are then measured once more, each alone, and the higher rate counts. Every rank
+ * gets the result and releases it with topo_fini. budget_s: approximate seconds of all
+ * measurements. Collective. */
 Status topo_measure(Topology *topo, const World *world, double budget_s);
 /* Fills ranks, nodes, switches and CPUs without measuring; the matrices are NULL. Release with
  * topo_fini. Collective. */
@@ -108,12 +109,12 @@ int topo_slow_nodes(const Topology *topo, SlowNode **nodes);
 
 /* How an order was found. */
 typedef enum OrderSearch {
-    /* all orders were compared */
+    /* the best of all orders */
     ORDER_EXACT,
-    /* all orders inside each node, and all orders of the nodes, were compared */
+    /* the best order of the nodes, and the best order of the ranks inside each node */
     ORDER_LEVELS,
-    /* nearest neighbours, improved by 2-opt, because a node has more than ORDER_EXACT_MAX ranks, or
-     * there are more than ORDER_EXACT_MAX nodes */
+    /* not certainly the best: nearest neighbours, improved by 2-opt, because a node has more than
+     * ORDER_EXACT_MAX ranks, or there are more than ORDER_EXACT_MAX nodes */
     ORDER_HEURISTIC
 } OrderSearch;
 /* Largest number of ranks, or of nodes, of an exact search. */
@@ -129,9 +130,9 @@ typedef struct Order {
     /* index in `rank` of the first of the two neighbours with this link; -1: there is none */
     int slowest_at;
 } Order;
-/* Both find an order of all ranks. topo_ring also joins the last rank with the first, and begins
- * with rank 0. If several orders are equally good, the same one is always found. Release with
- * order_fini. */
+/* topo_path finds an order of all ranks. topo_ring finds an order that begins with rank 0, and in
+ * which the last rank is also a neighbour of the first. If several orders are equally good, every
+ * call finds the same one. Release with order_fini. */
 void topo_ring(const Topology *topo, Order *order);
 void topo_path(const Topology *topo, Order *order);
 void order_fini(Order *order);
@@ -151,9 +152,9 @@ void tree_fini(RankTree *tree);
 
 /* Returns the places of a grid, map[ranks], owned by the caller: map[r] is the number in
  * MPI_COMM_WORLD of the process that gets rank r of the grid; map[0] is 0. The ranks of a node are
- * consecutive, so that the ranks of a tensor-parallel group share a node if they fit on it, and
- * neighbouring replicas share it if there is room. The links between neighbours, within a node and
- * between nodes, are as fast as possible. *search: how the order was found. */
+ * consecutive. So the ranks of a tensor-parallel group share a node if they fit on it, and
+ * neighbouring replicas share a node if there is room. The links between neighbours, within a node
+ * and between nodes, are as fast as possible. *search: how the order was found. */
 int *topo_places(const Topology *topo, OrderSearch *search);
 /* Returns places in the same form without using rates: the nodes in the order of their numbers, and
  * the ranks of each node in the order of their numbers. */

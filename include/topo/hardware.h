@@ -24,8 +24,8 @@ typedef struct Part {
     int parent;
     /* number of parts that contain this part; hardware_add sets it */
     int depth;
-    /* number that the system has given to the part; the number of a core is counted in its
-     * package */
+    /* number that the system has given to the part; cores of different packages may have the same
+     * number */
     int number;
     /* bytes of memory of a NUMA node, or bytes of a cache; 0 for other kinds */
     int64_t bytes;
@@ -34,7 +34,7 @@ typedef struct Part {
 
 /* A GPU of a node. */
 typedef struct Gpu {
-    /* name: "NVIDIA H200"; bus: PCI bus address, "0000:65:00.0"; owned */
+    /* name: "NVIDIA H200"; bus: PCI bus address, "0000:65:00.0"; both owned */
     char *name, *bus;
     /* NUMA node; -1: not known */
     int numa;
@@ -53,24 +53,23 @@ typedef struct Hardware {
     /* parts, [parts], each before the parts that it contains; owned */
     Part *part;
     int part_count;
-    /* physical cards, [cards], whose sent and mtu are 0; owned */
+    /* physical cards, [cards], whose sent_bytes and mtu are 0; owned */
     Card *card;
     int card_count;
     /* [gpus]; owned */
     Gpu *gpu;
     int gpu_count;
-    /* reason why GPUs are not described although the node has the driver; "": there is none;
-     * owned */
+    /* reason why NVML has not described the GPUs; NULL or "": there is none; owned */
     char *note;
 } Hardware;
 /* Describes this node: CPUs by hwloc, and cards by /sys. If `gpus` is true and the node has the
  * library NVML, also describes its GPUs; this library may take seconds to start. ERR_CONFIG: hwloc
  * fails. Release with hardware_fini. */
 Status hardware_read(Hardware *hardware, bool gpus);
-/* Prevents hwloc, in this process, in MPI and in the processes that they start, from loading
- * plug-ins that weft and MPI do not use: these load X11, OpenCL and libxml2, which takes 8 % of the
- * processor time of a start. Call it before the first use of hwloc and MPI. If the environment
- * variable HWLOC_PLUGINS_BLACKLIST is set, it does not change. */
+/* Sets the environment variable HWLOC_PLUGINS_BLACKLIST, unless it is set already. hwloc then loads
+ * no plug-ins that weft and MPI do not need, in this process, in MPI and in child processes. Such
+ * plug-ins would load X11, OpenCL and libxml2, which takes 8 % of the processor time of a start.
+ * Call it before the first use of hwloc and MPI. */
 void hardware_leave_out_plugins(void);
 /* Describes the CPUs of a node from hwloc's XML, as lstopo FILE.xml writes it. hwloc reads `text`,
  * which ends with a zero byte, in a separate process (isolated_run). path: name of the text in
@@ -78,15 +77,16 @@ void hardware_leave_out_plugins(void);
  * hardware_fini. */
 Status hardware_from_xml(Hardware *hardware, const char *path, const char *text, size_t bytes);
 void hardware_fini(Hardware *hardware);
-/* PARTS_MAX: largest number of parts of a node. PART_DEPTH_MAX: greatest depth of nested parts. */
+/* PARTS_MAX: largest number of parts of a node. PART_DEPTH_MAX: largest number of parts that are
+ * nested in each other. */
 enum { PARTS_MAX = 16384, PART_DEPTH_MAX = 8 };
 /* Adds a part, and returns its index. */
 int hardware_add(Hardware *hardware, Part part);
 /* Adds a GPU, which then owns `name` and `bus`. Its links to all other GPUs are set to "SYS". */
 void hardware_add_gpu(Hardware *hardware, char *name, char *bus, int numa);
-/* hardware_add_gpus adds the GPUs that NVML describes; if the node has NVIDIA's driver, but NVML is
- * not found or fails, it sets `note` to the reason. hardware_add_cards adds the cards that /sys
- * describes. root: "", or the path of a folder that is used in place of /. */
+/* hardware_add_gpus adds the GPUs that NVML describes. It sets `note` to the reason if NVML fails,
+ * or if NVML is not found although the node has NVIDIA's driver. hardware_add_cards adds the
+ * physical cards that /sys describes. root: "", or the path of a folder that replaces /. */
 void hardware_add_gpus(Hardware *hardware, const char *root);
 void hardware_add_cards(Hardware *hardware, const char *root);
 /* Sets Gpu.card_link of all GPUs. Call it when GPUs and cards have been added. root: as in

@@ -1,7 +1,7 @@
 /* The ranks on each part of a node, for pictures and texts. A layout is a group of nodes. Two nodes
- * are in one layout if they have equal hardware and as many ranks, and if the i-th rank of one node
- * has the same CPUs as the i-th rank of the other. Nodes without described hardware are one layout.
- * A picture shows only the first node of each layout. Not collective. */
+ * are in one layout if they have equal hardware and the same number of ranks, and if the i-th rank
+ * of one node has the same CPUs as the i-th rank of the other. Nodes without described hardware are
+ * one layout. A picture shows only the first node of each layout. Not collective. */
 #ifndef WEFT_TOPO_LAYOUT_H
 #define WEFT_TOPO_LAYOUT_H
 

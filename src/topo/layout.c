@@ -1,6 +1,4 @@
-/* Groups the nodes of a topology. Two nodes are in one group (a layout) if they have equal hardware
- * and as many ranks, and if the i-th rank of one node has the same CPUs as the i-th rank of the
- * other. Nodes without described hardware are one group. Also finds the ranks on each part of a
+/* Groups the nodes of a topology by layout (topo/layout.h). Also finds the ranks on each part of a
  * node, writes sizes of memory as text, and recognizes parts that are shown as a core. */
 #include "topo/layout.h"
 

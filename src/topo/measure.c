@@ -4,7 +4,8 @@
 
 #include <math.h>
 
-/* One rank's results, as in Topology: each array is [ranks], 0 for the rank itself; borrowed. */
+/* Results of one rank: its rows of the matrices in Topology. Each array is [ranks], with 0 for the
+ * rank itself; borrowed. */
 typedef struct LinkRow {
     double *latency_s, *bytes_per_s, *together_bytes_per_s;
 } LinkRow;
@@ -29,7 +30,8 @@ static void measure_round(const World *world, PairLink *link, int rounds, int ro
         row.together_bytes_per_s[link->peer] = pairs_rate(link, pair_s / 2, &bytes);
 }
 
-/* Returns the seconds for one pair with which all measurements take about budget_s seconds. */
+/* Returns the value of pair_s (measure_round) with which the measurements of all rounds take about
+ * budget_s seconds. */
 static double pair_seconds(const World *world, double budget_s)
 {
     return budget_s / (pairs_rounds(world->size, world->size) * (world->size / 2 + 1) + 1);
@@ -42,9 +44,9 @@ static void measure_links(const World *world, PairLink *link, double pair_s, Lin
         measure_round(world, link, rounds, round, pair_s, row);
 }
 
-/* Measures the REPEATED_MAX slowest of the slow pairs once more, one after the other, and keeps the
- * higher rate. So these pairs are reported only if they were slow twice. All ranks have the same
- * matrices, so they find the same pairs. */
+/* Measures the slow pairs, at most the REPEATED_MAX slowest, once more, one after the other. Keeps
+ * the higher rate of each pair, so that these pairs are reported only if they were slow twice. All
+ * ranks have the same matrices, so they find the same pairs. */
 static void repeat_slow(Topology *t, const World *world, PairLink *link, double pair_s)
 {
     enum { REPEATED_MAX = 64 };

@@ -49,11 +49,11 @@ static const Library library = {.file = "libnvidia-ml.so.1",
 
 /* The NVLinks of a GPU. */
 typedef struct Links {
-    /* number of links to other GPUs */
+    /* number of links that are not known to end at a switch */
     int count;
     /* number of links to switches */
     int to_switch;
-    /* bus ids of the GPUs at the other ends, [count] */
+    /* bus ids of the devices at the other ends of the counted links, [count] */
     char bus[NVML_LINKS_MAX][32];
 } Links;
 

@@ -1,11 +1,13 @@
-/* Finds orders of ranks whose slowest link is as fast as possible. A row is an order of all points
- * (a Hamiltonian path or cycle) whose links all have at least a given rate. A binary search over
- * the sorted rates of the links finds the highest rate for which a row exists. ends[set] are the
- * points at which a path over all points of `set` can end; they are computed from smaller sets. A
- * row exists if the set of all points has at least one end; in a ring, at least one end that is
- * joined with point 0 (Held and Karp, "A dynamic programming approach to sequencing problems",
- * 1962, with sets of ends in place of lengths). The result is exact for up to 20 points; for more
- * points a heuristic finds the row. */
+/* Finds orders of ranks whose slowest link is as fast as possible. The ranks, or the nodes, are
+ * called points, and an order of all points is called a row. A row is a Hamiltonian path or, if its
+ * last point is joined with its first, a Hamiltonian cycle (a ring). A binary search over the
+ * sorted rates of the links finds the highest rate for which there is a row whose links all have at
+ * least this rate. For each rate, dynamic programming over sets of points shows whether there is
+ * such a row: ends[set] are the points at which a path over all points of `set` can end, and they
+ * are computed from smaller sets. There is a path if the set of all points has an end. There is a
+ * ring if such an end is joined with point 0. The method is that of Held and Karp, "A dynamic
+ * programming approach to sequencing problems", 1962, with sets of ends in place of lengths. It
+ * finds the best row of up to 20 points. For more points a heuristic finds a row. */
 #include "topo.h"
 
 #include <math.h>
@@ -19,11 +21,11 @@ typedef struct Points {
     const double *rate;
     /* true: the row begins with point 0 */
     bool from_0;
-    /* true: the last point of the row is joined with point 0, too */
+    /* true: the row is a ring, in which the last point is joined with point 0 */
     bool ring;
     /* points at which a path over each set can end, [2^count]; owned */
     uint32_t *ends;
-    /* for each point, the set of points that it is joined with by a link that is fast enough */
+    /* for each point, the set of points to which it has a link that is fast enough */
     uint32_t near[ORDER_EXACT_MAX];
 } Points;
 
@@ -67,9 +69,8 @@ static int compare_rates(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Fills `row` from its end. last: the set of points at which the row can end. In each place it
- * takes the possible point with the highest number, so the row is 0, 1, 2, ... if all rates are
- * equal. */
+/* Fills `row` from its end. last: the set of points at which the row can end. Each place gets the
+ * possible point with the highest number, so the row is 0, 1, 2, ... if all rates are equal. */
 static void trace_back(const Points *p, uint32_t last, int *row)
 {
     uint32_t set = ((uint32_t)1 << p->count) - 1;
@@ -247,7 +248,7 @@ static void nodes_row(const Topology *t, bool from_0, bool ring, int *row, bool 
 }
 
 /* Finds a row of all ranks, node by node. from_0: the row begins with rank 0, which is on node 0.
- * Returns true if the order of the nodes and all orders inside nodes are exact. */
+ * Returns true if the order of the nodes and the orders inside all nodes are certainly the best. */
 static bool levels_row(const Topology *t, bool from_0, bool ring, int *row)
 {
     bool exact = true;

@@ -2,7 +2,7 @@
  * needs p - 1 rounds. An odd number is made even by a member that does not exist; its partner
  * pauses. Example of five members, where member 5 does not exist:
  *     round 0    0-5  1-4  2-3
- *     round 1    1-0  2-4  3-5      ... */
+ *     round 1    1-0  2-4  3-5 */
 #include "topo/pairs.h"
 
 #include "base.h"
@@ -53,9 +53,10 @@ static void swap_with_peer(const PairLink *link, const void *send, void *receive
         die_lost("MPI_Sendrecv with the other end of a pair failed");
 }
 
-/* Sends `bytes` bytes to the other end while the other end sends as many, so the time is that of
- * one direction. Returns the longer of the two ends' times, the same on both ends: a send may
- * return while its data is still in a local buffer, but the longer time includes the transfer. */
+/* Sends `bytes` bytes to the other end while the other end sends the same number, so the time is
+ * that of one direction. Returns the longer of the times that the two ends have measured; the
+ * result is the same on both ends. A send may return while its data is still in a local buffer, but
+ * the longer time includes the transfer. */
 static double exchange(const PairLink *link, int bytes)
 {
     double begin_s = clock_s();
