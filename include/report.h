@@ -12,8 +12,8 @@
 Status report_write(char *const *folder, int runs, const char *out);
 
 /* Writes a page about a topology to the file `out`: pictures of the nodes with the ranks on them,
- * links as heat maps, and tables of the numbers. Nodes with equal hardware and equal ranks are
- * drawn once. ERR_IO: `out` cannot be written. */
+ * links as heat maps, and tables of the numbers. Only the first node of each layout (topo/layout.h)
+ * is drawn. ERR_IO: `out` cannot be written. */
 Status report_topology(const Topology *topo, const char *out);
 /* Writes only the pictures of such a page, as one SVG file. ERR_IO: `out` cannot be written. */
 Status report_topology_svg(const Topology *topo, const char *out);

@@ -34,10 +34,11 @@ static double tick_step(double range)
     return power * (part < 1.5 ? 1 : part < 3.5 ? 2 : part < 7.5 ? 5 : 10);
 }
 
-/* Adds a margin to the range of values. The range becomes at least 1e-9 of the values, even if they
- * differ only in their last bits, so that adding the distance of ticks to a value changes it. The
- * range is cut to -VALUE_MAX .. VALUE_MAX, because the difference of larger values overflows; such
- * values are drawn outside of the picture. */
+/* Adds a margin to the range of values. The range becomes at least 1e-9 of the largest absolute
+ * value, so that adding the distance of ticks to a value changes it. This holds even if all values
+ * are nearly equal. Before that, the ends of the range are limited to -VALUE_MAX and VALUE_MAX,
+ * because the difference of larger values could overflow. Larger values are drawn outside of the
+ * picture. */
 static void widen_values(Axes *a)
 {
     static const double VALUE_MAX = 4e307, VALUE_MIN = 1e-300, RANGE_MIN = 1e-9;
@@ -109,7 +110,8 @@ static void put_marks(FILE *out, const Axes *a, const Series *s, int colour)
                 colour % CHART_COLOURS, place_x(a, s->step[i]), place_y(a, s->value[i]));
 }
 
-/* Returns the additional class of line l of a chart, with a blank before it; "" if none. */
+/* Returns the CSS class for the dashes of line l of a chart, with a blank before it; "" for a solid
+ * line. */
 static const char *dashes(int l)
 {
     static const char *const class[] = {"", " dash", " dot"};

@@ -80,8 +80,9 @@ static void settings_extend(Settings *s, const char *text, int length)
     *value = longer;
 }
 
-/* Parses the content of config.yaml, in the form in which a run writes it: a section has no
- * indentation, a key has two blanks, and further lines of a value have more. */
+/* Parses the content of config.yaml, in the form in which a run writes it. The line of a section is
+ * not indented. The line of a key is indented by two blanks, and further lines of its value by
+ * more. */
 static Settings settings_of(const char *text)
 {
     Settings s = {0};

@@ -1,10 +1,10 @@
-/* Draws a node as nested boxes: sockets, NUMA nodes, caches, cores with their ranks, network cards,
- * GPUs; below the boxes, a table of the links of the GPUs. Boxes fill rows from left to right. If
- * View.out is NULL, nothing is drawn, and only sizes are computed.
+/* Draws a node as nested boxes: sockets, NUMA nodes, caches, and cores with their ranks. Below are
+ * boxes of the network cards and GPUs, and a table of the links of the GPUs. Boxes fill rows from
+ * left to right. If View.out is NULL, nothing is drawn, and only sizes are computed.
  *
  *     socket 0
- *       NUMA node 0, 64 GB
- *         L3 32 MB
+ *       NUMA node 0, 64 GiB
+ *         L3 32 MiB
  *           [0]  [1]  [2]  [3]     cores, with ranks
  *     eth0  GPU 0  GPU 1 */
 #include "private.h"

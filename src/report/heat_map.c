@@ -9,7 +9,7 @@ enum { LEFT = 44, TITLE = 22, TOP = 20, CELL_WIDTH = 52, CELL_HEIGHT = 24, CELLS
 /* PALE: opacity of a cell with the least value. DARK: opacity of a cell with the greatest value.
  * Numbers are legible on both. */
 static const double PALE = 0.04, DARK = 0.45;
-/* number of opacities between which values are divided */
+/* number of different opacities of cells */
 enum { SHADES = 12 };
 
 /* The cells of a heat map. */

@@ -37,7 +37,7 @@ typedef struct RunFiles {
     int series_count;
     /* content of ledger.jsonl; owned */
     LedgerHistory ledger;
-    /* true: the last line of metrics.jsonl is torn, and left out */
+    /* true: the last line of metrics.jsonl is incomplete, and left out */
     bool metrics_torn;
     /* content of config.yaml; "": the file cannot be read; owned */
     char *config;
@@ -79,8 +79,9 @@ int heat_map(FILE *out, const Topology *topo, const HeatMap *map, int y);
 
 /* html.c. The CSS of a page, also used in a picture that is a file of its own. */
 extern const char html_style[];
-/* Writes a text in a picture. class: classes of html_style. x: position of that point of the text
- * which `anchor` names: "start", "middle" or "end". y: position of the text's baseline. */
+/* Writes a text in a picture. class: CSS classes of html_style, separated by blanks. x: position of
+ * that point of the text which `anchor` names: "start", "middle" or "end". y: position of the
+ * text's baseline. */
 void svg_text(FILE *out, const char *class, const char *anchor, int x, int y, const char *text);
 /* Writes `text` with & < > " escaped. Bytes that are not UTF-8 become "?"; control characters
  * except newlines and tabs are left out. */

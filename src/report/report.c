@@ -34,8 +34,8 @@ static double column_value(const Series *s, int best)
     return value;
 }
 
-/* Returns the last step that is known: the largest of the last steps of all series or, if that is
- * larger, the last step of the last start in ledger.jsonl. */
+/* Returns the last step that is known: the last step of any series or of the last start in
+ * ledger.jsonl, whichever is larger. */
 static double last_step(const RunFiles *run)
 {
     double last = 0;
@@ -63,8 +63,8 @@ static void put_torn(FILE *out, const RunFiles *run, bool torn, const char *name
     fprintf(out, "/%s: a line is torn and left out</p>\n", name);
 }
 
-/* Names the keys of a run that lack values because these are not finite, with the number of
- * lines. */
+/* Names each key of a run that has null values, with the number of lines in which its value is
+ * null. */
 static void put_nulls(FILE *out, const RunFiles *run)
 {
     for (int i = 0; i < run->series_count; ++i) {

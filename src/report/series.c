@@ -1,6 +1,7 @@
 /* Reads the files of a run. Each line of metrics.jsonl is an object; each number in it except the
- * step becomes a value of the series of its key, at the line's step. A last line that a crash has
- * torn is left out, and the page says so. */
+ * step becomes a value of the series of its key, at the line's step. The last line is left out if
+ * it is incomplete, because of a crash or because the run is still writing it. The page then says
+ * so. */
 #include "private.h"
 
 #include "base/json_scan.h"
@@ -10,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* METRICS_BYTES: a larger metrics.jsonl is an error. TEXT_BYTES: bytes of config.yaml that are
- * read; no configuration has as many. */
+/* METRICS_BYTES: a larger metrics.jsonl is an error. TEXT_BYTES: largest number of bytes of
+ * config.yaml that are read; a configuration has far fewer. */
 static const size_t METRICS_BYTES = (size_t)1 << 31, TEXT_BYTES = 64 << 20;
 /* bytes that are read at the end of log.txt */
 enum { LOG_BYTES = 32 << 10 };

@@ -73,7 +73,7 @@ static void put_steps(FILE *out, const RunFiles *run)
 
 /* ---- ranks ---- */
 
-/* Returns a number of a rank by its name; 0 if the rank has no such number. */
+/* Returns the number of a rank that has this name (LedgerRank); 0 if there is none. */
 static double rank_value(const LedgerRank *rank, const char *name)
 {
     for (int i = 0; i < rank->count; ++i)
