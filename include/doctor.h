@@ -1,7 +1,8 @@
-/* doctor: checks whether this allocation of machines is fit to train on. For each check in a table,
- * all ranks measure, and rank 0 judges the measurements and prints lines: "ok"; or "skip", if
- * nothing could be measured; or findings, each with its hosts or ranks and a command to try. Doctor
- * changes no setting, and leaves no file in the folder that it tests. */
+/* doctor: checks whether this allocation of machines is fit to train on. The checks are rows of a
+ * table. For each check all ranks measure, and rank 0 judges the measurements and prints "ok", or
+ * "skip" if nothing could be measured, or findings. A finding names the hosts or ranks that have a
+ * problem, and a command to try. Doctor changes no setting, and leaves no file in the folder that
+ * it tests. */
 #ifndef WEFT_DOCTOR_H
 #define WEFT_DOCTOR_H
 
@@ -36,11 +37,11 @@ Status doctor_rows_check(void);
 const char *doctor_check_name(int i, const char **threshold_meaning);
 
 /* Runs one part of the checks on files. It is called in a separate process, because a file system
- * may never answer. probe: "folder:NAME" tests `folder`; "make:NAME", "find:NAME" and "remove:NAME"
- * make, look for and remove a test file there or, if the folder does not exist, in its nearest
- * existing parent; the file's name contains NAME. NAME is lower-case letters and digits, and
- * "folder:" ignores it. Prints each result to stdout as soon as it has it. ERR_USAGE: there is no
- * such task. */
+ * may never answer. probe: "folder:NAME" tests the folder. "make:NAME" makes a test file in the
+ * folder, "find:NAME" looks for it for up to 5 s, and "remove:NAME" removes it. The name of the
+ * test file contains NAME. If the folder does not exist, its nearest existing parent is used. NAME
+ * consists of lower-case letters and digits; "folder:NAME" ignores it. Prints each result to stdout
+ * as soon as it is known. ERR_USAGE: `probe` has another form. */
 Status doctor_probe(const char *probe, const char *folder);
 
 #endif

@@ -1,7 +1,7 @@
 /* Checks that each thread that a run would start has a core of its own. Also checks that the ranks
  * of a node are bound to more than half of their launcher's cores, and that a rank may use as many
- * CPUs as the job requested for it. Rank 0 joins the affinity masks of all ranks of a node, because
- * a single rank cannot see that a launcher has bound two ranks to one core, or all ranks to few of
+ * CPUs as the job requested for it. Rank 0 joins the affinity masks of all ranks of a node. A
+ * single rank could not see that a launcher has bound two ranks to one core, or all ranks to few of
  * the node's cores. */
 #include "measurements.h"
 #include "private.h"

@@ -47,7 +47,7 @@ static void read_line(FolderTest *f, const char *line)
                   {"fcntl_error", offsetof(FolderTest, fcntl_error)},
                   {"space_error", offsetof(FolderTest, space_error)}};
     char name[NAME_BYTES], value[NAME_BYTES];
-    /* the value of this line is a path, which may contain blanks, so sscanf cannot read it */
+    /* the value of "above" is a path, which may contain blanks, so sscanf cannot read it */
     if (!strncmp(line, "above ", 6))
         snprintf(f->existing_parent, sizeof f->existing_parent, "%s", line + 6);
     if (sscanf(line, "%47s %47s", name, value) != 2) return;

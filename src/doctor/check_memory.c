@@ -31,8 +31,8 @@ static void measure(Doctor *d, void *mine)
 
 static void judge(const Check *check, const Allocation *a, const void *all, Report *report)
 {
-    /* A node is reported if its free memory is below this fraction of the nodes' median, because
-     * the node with the least memory limits the size of the model on all nodes. */
+    /* A node is reported if its free memory is below this fraction of the nodes' median. The node
+     * with the least memory limits the size of the model on all nodes. */
     static const double MEDIAN_FRACTION = 0.8;
     const Memory *m = all;
     double median_bytes = median_of_nodes(a, all, sizeof *m, offsetof(Memory, free_bytes));

@@ -41,8 +41,8 @@ static void measure(Doctor *d, void *mine)
         sent_min += bytes;
     }
     int cards_after = cards_read(d->options->root, after);
-    /* a card counts as used if it sent at least as many bytes as one message to each peer has, of
-     * the size that pairs_rate reached */
+    /* a card counts as used if it sent at least sent_min bytes: the bytes of one message to each
+     * peer, of the size that pairs_rate has returned */
     cards_compare(before, cards_before, after, cards_after, sent_min, network);
     mem_free(&ranks);
     mem_pages_free(link.buffer, 2 * PAIR_BYTES_MAX);

@@ -81,7 +81,7 @@ const char *doctor_check_name(int i, const char **threshold_meaning)
 /* START_LIMIT_S: time limit of the start of MPI, and also of its end. ALL_LIMIT_S: time limit of
  * doctor_run. */
 static const double START_LIMIT_S = 10, ALL_LIMIT_S = 30;
-/* time by which a deadline is later on ranks that only wait for other ranks, so that the rank at
+/* additional time before the deadline on ranks that only wait for other ranks, so that the rank at
  * fault reports first */
 static const double WAIT_EXTRA_S = 2;
 
@@ -155,7 +155,8 @@ static void deadline_end(Deadline *d)
 
 /* ---- the loop over the rows ---- */
 
-/* The structs that the check that measured last has filled. The fields are owned. */
+/* The structs that ranks have filled for the last check with a function `measure`. The fields are
+ * owned. */
 typedef struct Measured {
     /* this rank's struct */
     char *mine;

@@ -157,9 +157,9 @@ typedef struct Network {
 } Network;
 /* Compares two readings of the cards' counters, taken before and after the measurement. Sets
  * network->used to the card that sent most bytes between the readings, if it sent at least sent_min
- * bytes. Sets network->fastest to the fastest card whose link is up. In these two cards `sent` is
- * the number of bytes sent between the readings. Cards without a counter are left out. count_before
- * and `count` are the numbers of cards in `before` and in `after`. */
+ * bytes. Sets network->fastest to the fastest card whose link is up. In these two cards, sent_bytes
+ * is the number of bytes sent between the readings. Cards without a counter are left out.
+ * count_before and `count` are the numbers of cards in `before` and in `after`. */
 void cards_compare(const Card *before, int count_before, const Card *after, int count,
                    double sent_min, Network *network);
 

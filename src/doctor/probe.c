@@ -58,8 +58,8 @@ static void measure_space(const char *folder)
     print_number("free_inodes", (double)fs.f_ffree);
 }
 
-/* The functions try_* test calls on an open file and print their results. try_sync, try_write and
- * try_read return 0 or an error: the errno of the call that failed, ENOSPC if a write was
+/* try_locks, try_sync, try_write and try_read test calls on an open file and print the results. The
+ * last three return 0 or an error: the errno of the call that failed, ENOSPC if a write was
  * incomplete, or EIO if the file ended early. try_locks returns nothing, because the test goes on
  * if locks fail. */
 static void try_locks(int file)
@@ -168,7 +168,7 @@ static Status make_shared_file(const char *folder, const char *name)
 
 static Status find_shared_file(const char *folder, const char *name)
 {
-    /* must be the threshold of check_shared */
+    /* must be equal to the threshold of check_shared */
     static const double LIMIT_S = 5;
     char *path = shared_path(folder, name);
     double begin_s = clock_s();

@@ -80,8 +80,8 @@ bool is_node_leader(const Allocation *allocation, int rank);
  * struct. Values of 0 or less are left out. The result is 0 if no value is left. */
 double median_of_nodes(const Allocation *allocation, const void *all, size_t bytes, size_t offset);
 double median_of_ranks(const Allocation *allocation, const void *all, size_t bytes, size_t offset);
-/* Returns the first word of a message such as "most ranks have 2.1": "most" if more than half of
- * `all` ranks have this value, else "other". alike: number of ranks that have it. */
+/* Returns the word before "ranks" in a message such as "most ranks have 2.1": "most" if more than
+ * half of `all` ranks have this value, else "other". alike: number of ranks that have it. */
 const char *most_or_other(int alike, int all);
 /* Returns the most frequent text of the ranks; if several are equally frequent, the first of them.
  * Empty texts are left out. all: the structs of all ranks, of `bytes` bytes each. offset: place of
