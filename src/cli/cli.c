@@ -90,9 +90,9 @@ static int next_words(const char *group, char (*word)[WORD_BYTES])
 }
 
 /* Returns advice on a word that is no command, or NULL if there is none. If the word is a command
- * of another program, the advice is weft's command for the same purpose. If an option or a
- * configuration stands before the command, it is the right order. group: words before it. The
- * caller owns the result. */
+ * of another program, the advice is weft's command for the same purpose. If the word is an option
+ * or a configuration, which must stand after the command, the advice is the right order. group: the
+ * words before `word`. The caller owns the result. */
 static char *advice_on(const char *group, const char *word)
 {
     const ForeignWord *row = foreign_find(*group ? group : FOREIGN_VERB, word);
@@ -142,9 +142,9 @@ static Status answer_unknown_verb(int argc, char **argv)
     return status;
 }
 
-/* Checks, before any rank is started, the configuration, and that no output of the verb replaces an
- * input. Copies settings from the configuration to *ranks; the caller owns ranks->folder.
- * Collective if a launcher has started this rank and a check fails. */
+/* Called before any rank is started. Checks the configuration, and checks that no output of the
+ * verb replaces an input. Copies settings from the configuration to *ranks; the caller owns
+ * ranks->folder. Collective if a launcher has started this rank and a check fails. */
 static Status check_config(const Verb *verb, int argc, char **argv, const void *options,
                            Ranks *ranks)
 {
@@ -296,8 +296,8 @@ int cli_main(int argc, char **argv)
     if (long_running) redirect_output(rank);
     log_init(rank == 0);
     watch_connect(rank);
-    /* Only weft train, which calls start_begin itself, and verbs that are not VERB_LONG_RUNNING
-     * report the stages of their start. */
+    /* Verbs without VERB_LONG_RUNNING report the stages of their start in this way. weft train
+     * calls start_begin itself. */
     static const StartCalls report_only = {.reach = watch_report_stage, .check = watch_send_beat};
     if (!long_running) start_begin(&report_only);
     Status status = rows_check();

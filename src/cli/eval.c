@@ -36,7 +36,7 @@ enum {
 typedef struct Eval {
     /* path of the checkpoint; borrowed */
     const char *checkpoint;
-    /* path of the file of --results, which gets all boxes; NULL: none; borrowed */
+    /* path of the file of --results, to which all boxes are written; NULL: none; borrowed */
     const char *results;
     bool json, per_class, no_ema;
     /* metrics of the evaluation */
@@ -146,10 +146,10 @@ static void print_matrix(const Eval *e, FILE *out)
     }
 }
 
-/* Sorts the cells outside of the matrix's diagonal by descending number of samples, and cells with
- * equal numbers by index. Returns the index of the cell that follows `cell`; -1 if there is none,
- * or if it has no samples. count: number of samples of `cell`; INT64_MAX: returns the first
- * cell. */
+/* Returns the index of the cell that follows `cell` in the order of descending numbers of samples.
+ * Cells with equal numbers are ordered by index, and cells on the matrix's diagonal are left out.
+ * Returns -1 if no cell with samples follows. count: number of samples of `cell`; INT64_MAX:
+ * returns the first cell. */
 static int64_t next_worst(const Eval *e, int64_t count, int64_t cell)
 {
     int64_t best = -1, most = 0;

@@ -1,7 +1,7 @@
-/* weft generate: continues a text with a token model. Prompt and output are text in two cases:
- * --tokenizer is given, which must be the tokenizer of the training data, or the model's tokens are
- * bytes, that is, there are 256 tokens that no tokenizer has made. Otherwise prompt and output are
- * token ids. Runs in one process, whatever the grid of the training was. */
+/* weft generate: continues a text with a token model. Prompt and output are text in two cases.
+ * First, --tokenizer is given, which must be the tokenizer of the training data. Second, the
+ * model's tokens are bytes: there are 256, and they are not known to be from a tokenizer. Otherwise
+ * prompt and output are token ids. Runs in one process, whatever the grid of the training was. */
 #include "private.h"
 
 #include "checkpoint.h"
@@ -41,7 +41,7 @@ static const Flag flags[] = {
 
 /* Prints tokens. */
 typedef struct Printer {
-    /* without a tokenizer: true: a token is printed as a byte; false: as its id */
+    /* how a token is printed without a tokenizer: true: as a byte; false: as its id */
     bool byte_tokens;
     /* true: the output is flushed after each token */
     bool flush;
@@ -128,8 +128,8 @@ static void log_unknown_tokenizer(const char *tokenizer, const char *hash, const
 /* Compares the tokenizer of --tokenizer with that of the checkpoint's training or, if the
  * checkpoint does not name one, with that of the data set. Refuses a different tokenizer, because
  * its ids have other meanings. If the two tokenizers cannot be compared, it refuses a tokenizer
- * that has more tokens than the model, and otherwise logs that they could not be compared. path:
- * path of the checkpoint. t: the tokenizer; NULL if each byte is a token. */
+ * that has more tokens than the model, and accepts any other with a line in the log. path: path of
+ * the checkpoint. t: the tokenizer; NULL if each byte is a token. */
 static Status check_tokenizer(const Trainer *trainer, const Request *r, const char *path,
                               const Tokenizer *t)
 {

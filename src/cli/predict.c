@@ -1,7 +1,8 @@
 /* weft predict: prints the classes of pictures or of a table's rows, with probabilities, or the
  * boxes that a detector finds in pictures. It also forecasts fields (predict_fields.c). The
- * checkpoint describes the samples and names the classes; what it lacks is taken from the training
- * set. Runs in one process, whatever the grid of the training was. */
+ * checkpoint describes the samples and names the classes. A description or names that the
+ * checkpoint lacks are taken from the training set. Runs in one process, whatever the grid of the
+ * training was. */
 #include "predict.h"
 
 #include "checkpoint.h"

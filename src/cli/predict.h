@@ -64,13 +64,13 @@ const char *predict_label(const Predict *p, int64_t class, char number[24]);
  * [count]. ERR_USAGE: an option does not fit the model, two pictures would be drawn to one file, or
  * a drawing would replace an input or, without --force, a file. */
 Status predict_check_options(const Predict *p, int count, char *const *paths);
-/* A picture in which boxes are searched. All pointers are borrowed. */
+/* A picture in which boxes are sought. All pointers are borrowed. */
 typedef struct PredictedPicture {
     /* path of the picture's file, or of its data set */
     const char *path;
     /* index of the sample in the data set; -1 if the picture is a file */
     int64_t sample;
-    /* size of the picture in the pixels in which boxes are given */
+    /* size of the picture in pixels, which are also the unit of its boxes */
     int width, height;
     /* the picture without any cropping, perhaps in another size; NULL only without --draw */
     const Image *pixels;
@@ -88,8 +88,9 @@ Status predict_boxes(const Predict *p, const PredictedPicture *picture);
 void predict_print_picture(const Predict *p, const char *path, int64_t sample,
                            const double *probability);
 /* Classifies the pictures of files and of data sets, or finds their boxes. If a picture file cannot
- * be read, reports it and continues with the next file. It then fails at the end: with ERR_NOINPUT
- * if all these files are missing, else with ERR_DATA. */
+ * be read, reports it, continues with the next file, and fails at the end: with ERR_DATA if the
+ * content of any file is wrong, else with the error of the last unreadable file, such as
+ * ERR_NOINPUT if it is missing. */
 Status predict_pictures(Predict *p, int count, char *const *paths);
 /* Parses --samples, and opens the data sets among the files. Raises p->set.id_most to the largest
  * number of ids that a sample of any file has. Called before the trainer is made. ERR_USAGE: a set

@@ -173,8 +173,8 @@ static Status draw_rollout(const Fields *f, int64_t sample, int channel, const f
     const FieldSet *s = &f->set->field_set;
     const int shown = f->leads < SHEET_LEADS ? f->leads : SHEET_LEADS;
     FieldLabel label = field_label(s, FIELD_TARGET, &s->target[channel]);
-    /* `range` is that of the truth, `without` that of the predictions, which is used if there is no
-     * truth, and `difference` that of the differences */
+    /* ranges of colours. range: of the truth; without: of the predictions, used if there is no
+     * truth; difference: of the differences */
     ColourRange range = {.low = 1, .high = 0}, without = range, difference = {0};
     float *change = mem_new((size_t)(shown * f->pixels) * sizeof *change);
     FieldPanel panel[3 * SHEET_LEADS];

@@ -67,8 +67,8 @@ const char *predict_time_text(const FieldSet *f, int64_t sample, char text[FIELD
 Status predict_write_image(const Fields *f, const Image *image, const char *name, int64_t sample);
 
 /* ---- label fields: predict_labels.c ---- */
-/* Counts the pixels of a sample that have a label in f->confusion. The labels are in f->truth.
- * predicted: the predicted classes, [pixels]. */
+/* Adds the pixels of a sample that have a label to the counts in f->confusion. The labels are in
+ * f->truth. predicted: the predicted classes, [pixels]. */
 void predict_labels_add(const Fields *f, const float *predicted);
 /* Draws input, truth, prediction and errors of a sample to a file in the folder of --png. */
 Status predict_labels_draw(const Fields *f, int64_t sample, const float *predicted);

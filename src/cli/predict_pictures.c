@@ -59,7 +59,8 @@ static Status classify_batch(const Pictures *p)
     return OK;
 }
 
-/* Predicts the pictures in the batch, and empties it. */
+/* Classifies the pictures in the batch or, with a detector, finds the boxes of the one picture in
+ * it. Then empties the batch. */
 static Status predict_batch(Pictures *p)
 {
     const Predict *predict = p->predict;

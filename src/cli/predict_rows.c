@@ -62,8 +62,7 @@ static Status predict_batch(void *user, const Batch *batch)
 }
 
 /* Refuses a data.train that is not the data set of the training, because its vocabularies may
- * number the same words differently. Does nothing if the checkpoint does not say which set that
- * was. */
+ * number the same words differently. Does nothing if the data set of the training is not known. */
 static Status check_training_set(const Predict *p)
 {
     char now[DATA_FINGERPRINT];

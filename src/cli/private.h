@@ -56,7 +56,7 @@ Status input_parse(const char *text, Input *input);
 /* Describes a training set of `samples` samples of this kind, without a file. The samples have
  * labels of model.classes classes or, if the loss reads targets, targets of model.classes numbers.
  * If model.classes is not set, the number is LossInfo.classes. A set of tokens has model.vocab
- * different tokens or, if only model.size is set, as many as GPT-2's vocabulary. ERR_USAGE: the
+ * different tokens or, if only model.size is set, as many as GPT-2's vocabulary has. ERR_USAGE: the
  * number of classes, of numbers in a target or of different tokens is unknown. ERR_CONFIG: labels
  * of pixels have too many classes. */
 Status input_describe_set(DataSet *set, const Input *input, const Config *config, int64_t samples);
@@ -76,7 +76,7 @@ typedef struct Job {
  * any rank finds an error in the configuration, all ranks fail with the same message. Release with
  * job_close, also after a failure. Collective. */
 Status job_open(Job *job, int argc, char **argv);
-/* Shares an error that this rank has found before job_open with all ranks, so that no rank waits
+/* Shares with all ranks an error that this rank has found before job_open, so that no rank waits
  * for this one. The other ranks are in job_open or in this function. Starts and ends MPI for this.
  * Returns the status that all ranks agree on; without a launcher it returns `mine` and does
  * nothing. fail_message must be set. Must not be called after job_open. Collective. */
@@ -121,7 +121,7 @@ typedef struct Ranks {
     char **words;
     /* the run's folder if the verb is VERB_LONG_RUNNING, else NULL */
     char *folder;
-    /* words for a message about continuing the run (train_leave_out) */
+    /* result of train_leave_out, for a message that suggests to continue the run */
     const char *leave_out;
 } Ranks;
 /* A growing list of words, such as those of a command. Initialise with {0}; release `word` with
@@ -170,9 +170,9 @@ bool is_open_mpi(void);
  * again; otherwise it returns. threads: number of threads of this rank; 0: the rank's share of the
  * cores. words: main's arguments. */
 void threads_choose_waiting(int threads, char **words);
-/* Makes this choice for ranks that this process starts. Writes the choice and the number of threads
- * to environment variables, unless the user has set them. threads: number of threads of each rank;
- * 0: the rank's share of the cores. */
+/* Chooses whether waiting OpenMP threads spin or sleep in the ranks that this process starts.
+ * Writes the choice and the number of threads to environment variables, unless the user has set
+ * them. threads: number of threads of each rank; 0: the rank's share of the cores. */
 void threads_export(int ranks, int threads);
 /* Adapts output to the terminal that mpirun writes to. It is needed because Open MPI gives each
  * rank a pseudo terminal as stdout, even if mpirun's own output is a file. */
@@ -210,7 +210,7 @@ void help_all(FILE *out);
 void help_group(FILE *out, const char *group);
 
 /* Does the work of weft bench io for a file of encoded pictures: measures for about `seconds`
- * seconds and prints the result. boxes: true: it is a set of boxes. */
+ * seconds and prints the result. boxes: true: the file is a set of boxes. */
 Status bench_pictures(const char *path, bool boxes, double seconds, bool json);
 
 #endif

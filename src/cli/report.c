@@ -13,7 +13,7 @@ static const Flag flags[] = {
 };
 
 /* Checks that the page does not replace a file that report_write reads in a run's folder. out: path
- * of the page. ERR_USAGE: it would. */
+ * of the page. ERR_USAGE: it would replace one. */
 static Status check_output(const char *out, const char *folder)
 {
     static const char *const name[] = {"metrics.jsonl", "ledger.jsonl", "config.yaml", "topo.json",

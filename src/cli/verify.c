@@ -70,8 +70,8 @@ static void add_trial(Trials *all, Trial t)
     all->trial[all->count++] = t;
 }
 
-/* Returns word i of a list, or NULL, which means the configuration's own setting, if the list is
- * empty. */
+/* Returns word i of a list. If the list is empty, returns NULL, which stands for the
+ * configuration's own setting. */
 static const char *word_at(const FlagList *list, int i)
 {
     return list->count ? list->word[i] : NULL;

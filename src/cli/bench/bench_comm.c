@@ -105,7 +105,7 @@ typedef struct Bench {
     /* communicator with the transport that is measured; owned by measure_sums */
     Comm *comm;
 } Bench;
-/* Function that begins one copy or sum of `count` floats. */
+/* Function that makes, or queues on the stream, one copy or sum of `count` floats. */
 typedef void (*BenchRun)(Bench *bench, int64_t count);
 
 static void run_copy(Bench *bench, int64_t count)

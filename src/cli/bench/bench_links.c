@@ -45,7 +45,7 @@ static void receive_message(Channels *channels, int from, char *to, size_t bytes
 }
 
 /* Measures the time from the moment when a sender begins to write a message until its receiver has
- * read all of it: half of the round-trip time between ranks 0 and 1. *seconds: the median of
+ * read all of it: half of the round-trip time between ranks 0 and 1. *seconds: the median over
  * MESSAGE_REPEATS round trips; 0 on other ranks. Collective. */
 static Status time_message(const World *world, size_t bytes, double *seconds)
 {

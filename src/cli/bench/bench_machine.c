@@ -12,7 +12,7 @@
 #include <time.h>
 
 /* WARMUP_STEPS: number of steps before the measured ones. MICROS_MAX: for each operation, at most
- * MICROS_MAX times the number of steps measurements are kept, one for each micro-batch. */
+ * MICROS_MAX * steps measurements are kept. There is one measurement for each micro-batch. */
 enum { WARMUP_STEPS = 3, MICROS_MAX = 64 };
 
 typedef struct MachineOptions {
@@ -113,7 +113,8 @@ static Status time_steps(Trainer *t, StepTimes *times)
 
 /* The times of one rank, for rank 0. */
 typedef struct RankTimes {
-    /* meaning and unit of the next four fields: as those of Machine with the same names */
+    /* the next four fields have the meaning and unit of the fields of Machine with the same
+     * names */
     double move_s_per_byte, action_s;
     TimeRange update_s, rest_s;
     /* size of the rank's packed operations (pack_operations) */
@@ -275,7 +276,7 @@ static void print(const Machine *m, double step_s, const char *path)
 
 /* Warns if each rank trains a model of its own, and one of them was on a core for less than
  * BUSY_BELOW of the time. Such a rank never waits for other ranks, so other processes had its core.
- * Parameters as of `measure`. Collective. */
+ * world, trainer_world: as in `measure`. Collective. */
 static void warn_if_busy(const World *world, const World *trainer_world, const StepTimes *times)
 {
     double step_s = 0;

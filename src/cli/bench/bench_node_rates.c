@@ -35,8 +35,9 @@ static int read_rate(const World *world, const Machine *machine, const char *pat
 
 /* Measures how long it takes to write a file, sync it and read it back, as a save does. Each rank
  * has its own file, which is unlinked as soon as it is open. The file is in the folder, or in the
- * nearest existing folder above it. *bytes_per_s: bytes divided by the time of all three.
- * *read_back: rate of reading, in bytes per second. Returns 0, or an errno value. */
+ * nearest existing folder above it. *bytes_per_s: number of bytes, divided by the time of writing,
+ * syncing and reading together. *read_back: rate of reading, in bytes per second. Returns 0, or an
+ * errno value. */
 static int save_rate(const World *world, const char *folder, double *bytes_per_s, double *read_back)
 {
     bool above;

@@ -46,11 +46,13 @@ static double forward_bytes(const Op *op)
     return bytes;
 }
 
-/* Returns the bytes of backward of a norm that reads its input twice. */
+/* Returns the bytes of backward of an operation that reads its input twice (TRAFFIC_TWICE): it also
+ * reads the gradient dy twice, and writes dx. */
 static double two_passes_backward_bytes(const OpSpec *s)
 {
-    /* With an activation, its mask is computed from y. With a residual, the masked dy is also
-     * written, as the gradient of the other input. */
+    /* With a residual and an activation, two more tensors are counted: y, from which the
+     * activation's mask is computed, and the masked dy, which is written as the gradient of the
+     * residual. The CPU's batch norm reads saved bits instead of y. */
     bool masked = s->residual && s->act != ACT_NONE;
     return (5.0 + 2.0 * masked) * (double)desc_bytes(s->x[0]);
 }

@@ -31,7 +31,7 @@ typedef struct BenchLine {
 
 /* Measures op, which op_new has planned, in memory that is allocated for the measurement. name:
  * name of the operation, for labels. Returns the number of entries of `line` that were filled.
- * There are two, for forward and backward, with two exceptions: backward has nothing to do, or
+ * There are two, for forward and backward. There is only one if backward has nothing to do, or if
  * forward and backward are measured together because the gradient overwrites the input
  * (Op.dx_over_x). */
 int bench_op(BenchLine line[2], Op *op, const char *name);

@@ -146,7 +146,7 @@ typedef struct Product {
     Op *op;
     /* arguments of op; their memory is owned */
     OpRun run;
-    /* size of the input, and size of the output */
+    /* size of the input, which is also that of the output */
     size_t activation_bytes;
     /* size of the weight */
     size_t weight_bytes;

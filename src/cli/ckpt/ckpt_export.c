@@ -1,6 +1,7 @@
 /* weft ckpt export: writes a checkpoint for other programs. Without --onnx it writes the parameters
- * as safetensors. With --onnx it writes the model, too, as the configuration describes it: that of
- * --config or the checkpoint's own, with the key=value arguments. */
+ * as safetensors. With --onnx it writes the whole model as ONNX. The configuration that describes
+ * the model is that of --config or, without this flag, that in the checkpoint; key=value arguments
+ * change it. */
 #include "../private.h"
 
 #include "checkpoint.h"

@@ -163,8 +163,8 @@ void hosts_fini(Hosts *h)
     mem_free(&h->host);
 }
 
-/* Sets keepalive times so that mpirun and its daemons notice after 20 s, instead of eight minutes,
- * that a host is silent. */
+/* Sets keepalive times. With them, mpirun and its daemons notice a silent host after 20 s, instead
+ * of after eight minutes. */
 void hosts_set_launcher_env(const Hosts *h)
 {
     if (h->starter != STARTER_MPIRUN) return;

@@ -93,9 +93,10 @@ char **mpirun_words(int ranks, char *const *command)
     return w.word;
 }
 
-/* Returns whether an mpirun that was started as a test could not start ranks. This is so if it
- * ended by itself with a code that is not one of weft's. mpirun's own codes may exceed 128, so only
- * the codes of SIGKILL and SIGTERM are taken to mean that it was killed; then nothing is known. */
+/* Returns whether an mpirun that was started as a test could not start ranks. The result is true if
+ * mpirun ended by itself, with a code that is not one of weft's. If mpirun was killed, nothing is
+ * known, and the result is false. mpirun's own codes may exceed 128, so only the codes of SIGKILL
+ * and SIGTERM are taken to mean that it was killed. */
 static bool is_refusal(int code)
 {
     bool killed = code == 128 + SIGKILL || code == 128 + SIGTERM;
@@ -165,7 +166,8 @@ char **launch_words(int ranks, char *const *words)
 }
 
 /* Reports how the ranks were lost, and the newest checkpoint. Returns ERR_BUG if a rank crashed by
- * itself. Otherwise returns ERR_STOPPED if there is a checkpoint, or ERR_IO if there is none. */
+ * itself and the user had not requested a stop twice. Otherwise returns ERR_STOPPED if there is a
+ * checkpoint, or ERR_IO if there is none. */
 static Status report_loss(const Ranks *ranks, Runner *r, int code)
 {
     bool requested = r->stop_requests > 1;

@@ -32,8 +32,7 @@ static void set_option(int fd, int level, int option, int value)
 }
 
 /* Appends the addresses of all interfaces that are up, except the loopback, each after a '/', as
- * long as they fit. ipv6: true: IPv6 addresses are included, except those that are valid on one
- * link only. */
+ * long as they fit. ipv6: true: IPv6 addresses are included, except link-local ones. */
 static void add_addresses(char addresses[REMOTE_ADDRESSES], bool ipv6)
 {
     struct ifaddrs *all = NULL;
@@ -47,7 +46,7 @@ static void add_addresses(char addresses[REMOTE_ADDRESSES], bool ipv6)
         if (!usable || (family != AF_INET && (family != AF_INET6 || !ipv6))) continue;
         if (getnameinfo(a->ifa_addr, bytes, text, sizeof text, NULL, 0, NI_NUMERICHOST) != 0)
             continue;
-        /* an address with a '%' is valid on one link only */
+        /* an IPv6 address with a '%' is link-local */
         size_t used = strlen(addresses);
         if (strchr(text, '%') || used + strlen(text) + 2 > REMOTE_ADDRESSES) continue;
         snprintf(addresses + used, REMOTE_ADDRESSES - used, "/%s", text);

@@ -29,9 +29,9 @@ typedef struct RemoteMessage {
 } RemoteMessage;
 
 /* Called by the launcher. Listens on all interfaces, and writes "/PORT/ADDRESS/ADDRESS..." to
- * `addresses`, with as many numeric addresses of this host as fit. Loopback addresses and addresses
- * that are valid on one link only are left out. Returns the listening socket, or -1 with an empty
- * text if there is no network. */
+ * `addresses`, with as many numeric addresses of this host as fit. Loopback addresses and
+ * link-local IPv6 addresses are left out. Returns the listening socket, or -1 with an empty text if
+ * there is no network. */
 int remote_listen(char addresses[REMOTE_ADDRESSES]);
 /* Called by the launcher. Accepts a connection and reads the first message into *hello. Does not
  * wait. Returns the socket, or -1 if the peer is not a rank of this launcher. */

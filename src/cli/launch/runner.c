@@ -22,8 +22,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* time after a stop request in which further signals count as the same request, because the command
- * `timeout` and shells send a signal to a process and, at the same time, to its group */
+/* time after a stop request in which further signals count as the same request: shells and the
+ * command `timeout` send a signal both to a process and to its group */
 static const double SAME_REQUEST_S = 1;
 /* time in which mpirun must end after a loss or a second stop request; normally it needs a second
  * or two */
@@ -166,9 +166,9 @@ static void check_start(Runner *r)
         end_ranks(r);
 }
 
-/* Ends mpirun, and then kills it, if it does not end in time after the loss of a rank; kills it if
- * it does not end in time after a second stop request. lost_s: time of the loss; 0: no rank is
- * lost. */
+/* Ends mpirun, srun or the single rank if it has not ended in time. After the loss of a rank, it is
+ * asked to end after MPIRUN_END_MAX_S, and killed after twice this time. After a second stop
+ * request, it is killed after MPIRUN_END_MAX_S. lost_s: time of the loss; 0: no rank is lost. */
 static void end_late(Runner *r, double lost_s)
 {
     double now = clock_s(), lost_for_s = lost_s > 0 ? now - lost_s : 0;

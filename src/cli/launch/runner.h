@@ -82,17 +82,17 @@ bool runner_pause(Runner *runner, double seconds);
 /* Returns whether any rank had connected to this process, or a single rank was started. */
 bool runner_any_began(Runner *runner);
 /* Returns whether the exit code may mean that mpirun could not start the ranks, or that MPI could
- * not connect them. The result is false if the code is one of weft's, if a rank is known to have
- * passed MPI_Init, if the rank was started without mpirun, if mpirun or srun was killed, or if this
- * process received a signal or has killed ranks. It is also false if a rank had connected and the
+ * not connect them. The result is false in the following cases. The code is one of weft's own. A
+ * rank is known to have passed MPI_Init. A single rank was started without mpirun. mpirun or srun
+ * was killed. This process received a signal, or has killed ranks. A rank had connected, and the
  * code is that of a signal other than SIGBUS, which a full /dev/shm causes. */
 bool runner_may_have_failed_to_start(Runner *runner, int code);
 /* Returns whether a stop of a training was requested before its first step, by a signal to this
  * process or to a rank that has reported the signal. */
 bool runner_stopped_early(Runner *runner);
 /* Describes the loss of ranks, for example "rank 1 (process 17) was killed by signal 9 (Killed)".
- * For one of weft's own exit codes the text is "the ranks ended with exit code 74", because a rank
- * with such a code has ended by itself, even if mpirun has then killed the other ranks. The caller
+ * For one of weft's own exit codes the text is "the ranks ended with exit code 74". A rank with
+ * such a code has ended by itself; mpirun may have killed the other ranks afterwards. The caller
  * owns the text. */
 char *runner_describe_loss(Runner *runner, int code);
 /* Returns whether the exit code is that of a signal that a program causes by itself, such as

@@ -64,8 +64,7 @@ static const Flag flags[] = {
 
 /* ---- options ---- */
 
-/* Checks that no options are given that exclude each other, and that options are given that others
- * need. */
+/* Refuses options that contradict each other, and --chain without -o. */
 static Status check_together(const SbatchOptions *o)
 {
     if (o->array && o->chain)
@@ -156,7 +155,8 @@ static Status check_device(const Config *config, const SbatchOptions *o)
 
 /* Adds CONFIG and the key=value words to w: those of the command line, and those that the options
  * imply. Tasks of an array get their own names and seeds, so run.name is left out. Without --gpus,
- * w always has train.threads, so that results do not depend on the node's number of cores. */
+ * train.threads is added if the configuration does not set it, so that results do not depend on the
+ * node's number of cores. */
 static Status make_words(const Config *config, const SbatchOptions *o, const Script *s, int argc,
                          char **argv, Words *w)
 {

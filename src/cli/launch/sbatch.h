@@ -21,7 +21,8 @@ extern const char sbatch_letters[];
 /* Checks the options whose values are in Slurm's notation, except the time. ERR_USAGE: a value is
  * wrong. */
 Status sbatch_check_texts(const SbatchOptions *options);
-/* Reads a length of time and rounds it up to minutes, Slurm's unit. ERR_USAGE: the text is none. */
+/* Reads a length of time and rounds it up to minutes, Slurm's unit. ERR_USAGE: the text is no
+ * length of time. */
 Status sbatch_read_minutes(const char *text, int64_t *minutes);
 
 /* Contents of a job script. All texts are borrowed. */

@@ -91,8 +91,8 @@ static const char restart_functions[] =
 
 static const char finish[] = "finish() { rm -f \"$state\"; exit \"$1\"; }\n";
 
-/* Begin of each job of a chain. The jobs share a state file, whose name has a checksum of the run's
- * arguments. The last job removes the file. */
+/* Beginning of each job of a chain. The jobs share a state file, whose name has a checksum of the
+ * run's arguments. The last job removes the file. */
 static const char finish_chain[] =
     "# All links are one run for weft: run.fresh and checkpoint.resume=no apply to the first "
     "link.\n"

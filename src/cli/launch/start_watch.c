@@ -171,7 +171,7 @@ static void find_ranks(StartWatch *s, const Watch *watch, pid_t starter)
     mem_free(&before);
 }
 
-/* ---- their state ---- */
+/* ---- the state of ranks ---- */
 
 double process_work(pid_t process)
 {

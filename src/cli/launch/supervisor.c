@@ -221,7 +221,7 @@ static Status try_plan(const Supervisor *s, int dp, bool *same_bits, bool *padde
     return status;
 }
 
-/* Writes the message of a failure to *why if it is NULL, that is, if the failure is the first. */
+/* If this failure is the first, that is, if *why is NULL, writes its message to *why. */
 static void keep_first_failure(char **why, int dp)
 {
     if (!*why) *why = mem_format("%d replicas cannot be planned: %s", dp, fail_message());
@@ -252,8 +252,8 @@ static FewerReplicas find_fewer(const Supervisor *s, int dp_max)
     return found;
 }
 
-/* Runs find_fewer in a separate process, because planning needs memory, and because it binds
- * threads to cores, and the ranks would inherit that binding. */
+/* Runs find_fewer in a separate process, because planning needs memory and binds threads to cores.
+ * The ranks would inherit that binding. */
 static Status plan_fewer(const Supervisor *s, int dp_max, FewerReplicas *fewer_replicas)
 {
     int pipe_fds[2], state;

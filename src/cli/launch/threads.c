@@ -11,19 +11,18 @@
 #include <unistd.h>
 
 /* Value of GOMP_SPINCOUNT: number of rounds of libgomp's spin loop before a thread sleeps. 1000
- * rounds take about 25 microseconds, as long as the pause between two parallel loops. Measured on
- * two cores that other programs used as well, a lenet step takes 0.05 to 0.1 s with 1000 rounds,
- * 0.35 s with 20000 rounds, and 0.5 s with libgomp's default. */
+ * rounds take about 25 microseconds, as long as the pause between two parallel loops. A step of
+ * lenet was measured on two cores that other programs used as well. It takes 0.05 to 0.1 s with
+ * 1000 rounds, 0.35 s with 20000 rounds, and 0.5 s with libgomp's default. */
 #define SPIN_SHORT "1000"
-/* environment variable that threads_export sets when it has made the choice for this process and
- * the processes that it starts; a process that finds it does not execute itself again */
+/* Environment variable that threads_export sets when it has made the choice for this process and
+ * its child processes. A process in which it is set does not execute itself again. */
 static const char chosen_variable[] = "WEFT_THREADS_SETTLED";
 
-/* Returns whether the node's ranks together run more threads than there are cores. If a rank's
- * share of the cores is as large as that of a single rank, only this rank's threads are counted,
- * because the launcher has bound ranks to separate cores, or there is only one core. ranks: number
- * of ranks on this node. threads: number of threads of each rank; 0: the rank's share of the
- * cores. */
+/* Returns whether the node's ranks together run more threads than there are cores. Only the threads
+ * of one rank are counted if a rank's share of the cores is as large as that of a single rank. Then
+ * the launcher has bound ranks to separate cores, or there is only one core. ranks: number of ranks
+ * on this node. threads: number of threads of each rank; 0: the rank's share of the cores. */
 static bool cores_are_short(int ranks, int threads)
 {
     int cores = threads_share(1), share = threads_share(ranks);

@@ -1,7 +1,7 @@
-/* Finds out which rank died, because mpirun only says that a rank died, and then ends the remaining
- * ranks. The launcher listens on a socket, whose name is in the ranks' environment. Each rank on
- * the launcher's host connects to the socket, sends its number, and later announces its end. The
- * kernel closes the connection of a killed rank, so the first connection that closes without an
+/* Finds out which rank died. mpirun only says that a rank died, and ends the remaining ranks. The
+ * launcher listens on a socket, whose name is in the ranks' environment. Each rank on the
+ * launcher's host connects to the socket, sends its number, and later announces its end. The kernel
+ * closes the connection of a killed rank, so the first connection that closes without an
  * announcement identifies the rank that died. Ranks on other hosts find no such socket. While they
  * start, they connect by TCP (remote.h) and send heartbeats. mpirun itself reports the death of
  * such a rank. */
@@ -70,8 +70,8 @@ void watch_init(Watch *watch, int ranks, int signal_fd, bool remote)
 }
 
 /* Adds a rank that has connected, and takes ownership of fd. A process that has executed itself
- * again (threads_choose_waiting) connects a second time; it gets its old entry, anew initialised.
- * If all expected ranks have connected before, closes fd and returns NULL. */
+ * again (threads_choose_waiting) connects a second time. It gets its old entry, which is
+ * initialised again. If all expected ranks have connected before, closes fd and returns NULL. */
 static WatchedRank *add_rank(Watch *watch, int fd, pid_t process, const char *host)
 {
     int i = 0;

@@ -57,8 +57,9 @@ static const Flag flags[] = {
 
 /* ---- ranks ---- */
 
-/* Sets *ranks to the number of ranks: that of --ranks, else that of the launcher, else that of the
- * configuration's grid, servers included. given: value of --ranks; 0: not given. */
+/* Sets *ranks to the number of ranks: the value of --ranks; if it is not given, the launcher's
+ * number of ranks; without a launcher, the number of ranks in the configuration's grid plus the
+ * servers. given: value of --ranks; 0: not given. */
 static Status count_ranks(const Config *config, const World *world, int64_t given, int *ranks)
 {
     const int64_t replicas = config->grid.dp > 0 ? config->grid.dp : 1;
@@ -73,8 +74,8 @@ static Status count_ranks(const Config *config, const World *world, int64_t give
 }
 
 /* If the number of ranks comes from --ranks or the launcher, sets grid.dp to 0, so that the number
- * of replicas follows from the number of ranks. ERR_USAGE: the ranks are no multiple of a replica's
- * ranks. given: value of --ranks; 0: not given. */
+ * of replicas follows from the number of ranks. ERR_USAGE: the ranks without the servers are no
+ * multiple of a replica's ranks. given: value of --ranks; 0: not given. */
 static Status fit_replicas(Config *config, int64_t given, int ranks)
 {
     int64_t replica = config->grid.pp * config->grid.tp, servers = config->grid.servers;

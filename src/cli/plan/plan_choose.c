@@ -1,8 +1,8 @@
 /* weft plan --choose: makes plans for all grids of the ranks, with different schedules, values of
  * grid.zero and values of grid.recompute. Forecasts a step of each plan, and prints the fastest
- * plans that fit in memory. Plans are skipped if a lower bound, or another plan of the same grid,
- * shows that they are not nearly as fast as the fastest. Nothing is timed, so equal files give
- * equal choices. */
+ * plans that fit in memory. Plans are skipped if a lower bound shows that they are clearly slower
+ * than the fastest, or if another plan with the same grid and schedule makes this likely. Nothing
+ * is timed, so equal files give equal choices. */
 #include "plan_choose.h"
 
 #include <math.h>
@@ -112,8 +112,8 @@ static void note(char why[WHY_TEXT])
     if (!*why) snprintf(why, WHY_TEXT, "%s", fail_message());
 }
 
-/* Computes the memory and the forecast of the candidate that t has planned. Does not if results
- * have the same bits only on some grids and any_bits is not set. */
+/* Computes the memory and the forecast of the candidate that t has planned. Computes nothing if
+ * results have the same bits only on some grids and any_bits is not set. */
 static Outcome forecast_of(Choosing *c, const Trainer *t, bool median_only, Choice *found)
 {
     const ChooseInput *input = c->input;
@@ -147,8 +147,8 @@ static Outcome try_config(Choosing *c, const Config *config, bool median_only, C
 
 /* Plans a candidate. If the outcome is CHOICE_FITS or CHOICE_TOO_LARGE, sets its memory and
  * forecast in *found. A run that has no memory for a copy of its state writes checkpoints without
- * the copy, so a candidate that is too large is tried again without it. median_only: the forecast
- * has no range of times. */
+ * the copy, so a candidate that is too large is tried again without the copy. median_only: the
+ * forecast has no range of times. */
 static Outcome try_candidate(Choosing *c, const Candidate *candidate, bool median_only,
                              Choice *found)
 {

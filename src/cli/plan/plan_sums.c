@@ -12,7 +12,7 @@ enum { CELL = 16 };
 /* ---- links ---- */
 
 /* Reads a positive number and the character `end`, which must follow it, and moves *text past both.
- * Returns whether the text was so. */
+ * Returns false if the text has another form. */
 static bool read_positive(const char **text, char end, double *value)
 {
     char *rest;

@@ -220,8 +220,8 @@ static void put_rule(const Trainer *t, int rule, Json *json)
     json_end(json);
 }
 
-/* Writes parameter i, unless it is a buffer or is tied to another parameter. The value of "lr" is
- * its highest learning rate, or 0 if it is frozen. */
+/* Writes parameter i, unless it is a running statistic or is tied to another parameter. The value
+ * of "lr" is its highest learning rate, or 0 if it is frozen. */
 static void put_param(const Trainer *t, int i, Json *json)
 {
     const Graph *whole = graph_undivided(trainer_graph(t));

@@ -84,8 +84,7 @@ size_t view_tied_bytes(const PlanView *view, int param, int *from, int *to);
 void plan_update_text(const PlanView *view, FILE *out);
 void plan_update_json(const PlanView *view, Json *json);
 /* Some rules update a tensor as a whole, so a rank of a tensor-parallel group must gather the
- * tensor's slices. Returns the bytes that a rank receives for this in a step, on the rank that
- * receives most. */
+ * tensor's slices. Returns the largest number of bytes that a rank receives for this in a step. */
 double view_gathered_bytes(const PlanView *view);
 
 /* ---- plan_tables.c ---- */

@@ -71,8 +71,8 @@ static void print_links(const char *name, GridLinks links)
     printf("\n");
 }
 
-/* Reads --grid. text: NULL if the flag is not given; *shape is then left as it is. ERR_USAGE: it is
- * no grid of all ranks. */
+/* Reads --grid. text: NULL if the flag is not given; *shape is then left as it is. ERR_USAGE: the
+ * text is no grid of all ranks. */
 static Status read_grid(const Topology *t, const char *text, GridShape *shape)
 {
     int read = 0;

@@ -1,5 +1,6 @@
-/* Prints a topology as text for people: the ranks of each node, the hardware, and the links. Nodes
- * with equal hardware have one layout, which is printed once. */
+/* Prints a topology as text for people: the ranks of each node, the hardware, and the links. The
+ * hardware is printed once for each layout (topo/layout.h), with the ranks of the layout's first
+ * node. */
 #include "topo/layout.h"
 #include "topo_cli.h"
 
@@ -94,7 +95,7 @@ static void print_part(const Hardware *h, int index)
     printf(" (CPUs %s)\n", cpus_write(text, sizeof text, &part->cpus));
 }
 
-/* Prints all parts of a node's hardware that are inside part `parent`. parent: -1: all parts. */
+/* Prints all parts of a node's hardware that are inside part `parent` (-1: inside the node). */
 static void print_inside(const Topology *t, int node, const Hardware *h, int parent)
 {
     for (int i = hardware_next(h, parent, 0); i >= 0;) {
