@@ -20,10 +20,10 @@ endif
 
 SIMD_SRC := $(sort $(wildcard src/tensor/cpu/simd/*.c))
 SIMD_BF16_SRC := $(filter-out %/flat.c %/dropout.c %/matrix.c %/winograd.c %/first_conv.c %/conv_weight.c %/depthwise.c %/dense.c %/dense_few.c,$(SIMD_SRC))# those work on fp32 only
-CUDA_C := $(sort $(wildcard src/tensor/cuda/*.c) $(wildcard src/parallel/nccl/*.c))
-SRC := $(sort $(filter-out $(CUDA_C),$(foreach m,$(MODULES),$(wildcard src/$(m)/*.c) $(wildcard src/$(m)/*/*.c))))
-CUDA_CU := $(sort $(wildcard src/tensor/cuda/*.cu))
-CUDA_CUH := $(sort $(wildcard src/tensor/cuda/*.cuh))
+CUDA_C := $(sort $(wildcard src/tensor/cuda/*.c src/tensor/cuda/*/*.c src/parallel/nccl/*.c))
+SRC := $(sort $(filter-out $(CUDA_C) $(SIMD_SRC),$(foreach m,$(MODULES),$(wildcard src/$(m)/*.c src/$(m)/*/*.c src/$(m)/*/*/*.c))))
+CUDA_CU := $(sort $(wildcard src/tensor/cuda/*.cu src/tensor/cuda/*/*.cu))
+CUDA_CUH := $(sort $(wildcard src/tensor/cuda/*.cuh src/tensor/cuda/*/*.cuh))
 ifeq ($(HAVE_CUDA),1)
 SRC := $(filter-out %/cuda_absent.c %/nccl_absent.c,$(SRC)) $(CUDA_C)
 CU_OBJ := $(CUDA_CU:%.cu=$(BUILD)/obj/%.cu.o)
@@ -125,7 +125,7 @@ $(BUILD)/obj/src/tensor/cpu/simd/%.$(1)$(2).o: src/tensor/cpu/simd/%.c $(PROBE)
 endef
 $(foreach isa,$(SIMD_ISAS),$(eval $(call simd_rule,$(isa),,)) $(eval $(call simd_rule,$(isa),_bf16,-DSIMD_BF16 $(SIMD_BF16_FLAGS_$(isa)))))
 # Exponentials take half the instructions where numbers below 1e-38 are zeros.
-$(BUILD)/obj/src/tensor/cuda/loss.cu.o $(BUILD)/obj/src/tensor/cuda/softmax_sliced.cu.o: NVCC_FLAGS = -ftz=true
+$(addprefix $(BUILD)/obj/src/tensor/cuda/loss/,loss.cu.o softmax_sliced.cu.o): NVCC_FLAGS = -ftz=true
 # nvcc optimises kernels for speed by default; the host's part of a file is kept small.
 $(BUILD)/obj/%.cu.o: %.cu $(PROBE)
 	@mkdir -p $(@D)
@@ -134,9 +134,12 @@ $(BUILD)/obj/%.cu.o: %.cu $(PROBE)
 # The same kernels on the CPU, for a test where there is no GPU: tests/cuda/emulate/kernel.h. Its libraries are linked, so that they are
 # there before the backend asks the loader for cuBLASLt and cuDNN.
 EMULATED_CXX = g++ -std=c++17 -O2 -g1 -fno-strict-aliasing -Wall -Wno-unknown-pragmas -Wno-sign-compare \
-    -Iinclude -Isrc/tensor/cuda -Itests/cuda/emulate $(DEPS_CPPFLAGS) -MMD -MP
+    -Iinclude -Itests/cuda/emulate $(DEPS_CPPFLAGS) -MMD -MP
 # Kernels end where an address is not as aligned as its type, as on a GPU.
 EMULATED_KERNEL = $(EMULATED_CXX) -fsanitize=alignment -fno-sanitize-recover=alignment -include tests/cuda/emulate/kernel.h
+# A translated file finds other translated files by their relative paths; headers, which are not translated, by the path from the folder
+# of its source, or from the folder of the headers of kernels.
+EMULATED_HEADERS = -I$(<D) -Isrc/tensor/cuda/passes
 EMULATED_OBJ = $(CUDA_CU:%.cu=$(BUILD)/emulated/%.o) $(addprefix $(BUILD)/emulated/,runtime.o stream.o devices.o)
 EMULATED_H = tests/cuda/emulate/kernel.h tests/cuda/emulate/queue.h
 EMULATED_LIBS = $(BUILD)/emulated/libcublasLt.so.$(CUBLAS_MAJOR) $(BUILD)/emulated/libcudnn.so.$(CUDNN_MAJOR) $(BUILD)/emulated/libnccl.so.2
@@ -149,7 +152,7 @@ $(BUILD)/emulated/%.o: %.cu $(EMULATED_H) $(CUDA_CUH:%=$(BUILD)/emulated/%) $(PR
 	@mkdir -p $(@D)
 	@echo "  emulate $<"
 	$(Q)$(EMULATE) $< >$(@:.o=.cc)
-	$(Q)$(EMULATED_KERNEL) -c -o $@ $(@:.o=.cc)
+	$(Q)$(EMULATED_KERNEL) $(EMULATED_HEADERS) -c -o $@ $(@:.o=.cc)
 $(addprefix $(BUILD)/emulated/,runtime.o stream.o devices.o): $(BUILD)/emulated/%.o: tests/cuda/emulate/%.cc $(EMULATED_H) $(PROBE)
 	@mkdir -p $(@D)
 	$(Q)$(EMULATED_CXX) -c -o $@ $<

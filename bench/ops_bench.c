@@ -8,7 +8,7 @@
  *       defaults: all models, a thread for each core, the batch of each model */
 #include "tensor.h"
 #include "tensor/op_list.h"
-#include "tensor/cpu/linear.h"
+#include "tensor/cpu/dnnl/linear.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 
 usage: golden_detector.py DIRECTORY     writes detector.txt there (tests/golden)
 
-Network, matches and loss of YOLOv5 v7.0, written from their description (src/model/yolov5.c, src/tensor/cpu/yolo_loss.c name the
+Network, matches and loss of YOLOv5 v7.0, written from their description (src/model/yolov5.c, src/tensor/cpu/loss/yolo_loss.c name the
 formulas), with few channels, on 64 x 64 pixels; SGD with Nesterov momentum. Weights, pixels and columns are those of golden_models.py,
 and boxes a formula too. Behind the curve stand the first numbers of each tensor after the last step, running statistics among them.
 """

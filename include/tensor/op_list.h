@@ -1,7 +1,8 @@
 /* The list of operations: constant, name, and the backends that have the operation. A new operation
- * is one file in src/tensor/cpu with its OpInfo and OpTable, info_NAME and cpu_NAME, and one row
- * here. The CPU backend has all operations, CUDA those marked EVERYWHERE (cuda_NAME). Only tensor
- * and layers may include this file (make check-includes); other modules read OpInfo. */
+ * is one file in src/tensor/cpu, or in a part of that folder, with its OpInfo and OpTable
+ * (info_NAME, cpu_NAME), and one row here. The CPU backend has all operations, CUDA those marked
+ * EVERYWHERE (cuda_NAME). Only tensor and layers may include this file (make check-includes); other
+ * modules read OpInfo. */
 #ifndef WEFT_TENSOR_OP_LIST_H
 #define WEFT_TENSOR_OP_LIST_H
 

@@ -1,4 +1,5 @@
-/* yolo_loss: the loss of YOLOv5 on the grids of several levels (see src/tensor/cpu/yolo_loss.c). */
+/* yolo_loss: the loss of YOLOv5 on the grids of several levels (see
+ * src/tensor/cpu/loss/yolo_loss.c). */
 #include "kinds.h"
 
 static const char *const attrs[] = {"anchors", "image", "smoothing", NULL};

@@ -392,7 +392,7 @@ const OpInfo info_attention = {
  * larger than the label's, or equal to it with a lower index; -1 if there is no label. If the rank
  * is 0, the prediction is right. If it is below 5, the label is among the five likeliest classes.
  * With label smoothing s (Szegedy et al. 2016), only in training, the target is s/K for each class,
- * plus 1-s for the label. cpu/pixel_loss.c has the formula for pixels (N,C,H,W) and
+ * plus 1-s for the label. cpu/loss/pixel_loss.c has the formula for pixels (N,C,H,W) and
  * class_weights. */
 const OpInfo info_softmax_loss = {
     .name = "softmax_loss",

@@ -1,7 +1,7 @@
 /* Prints the versions of the libraries and the compiler, and the processor's instruction sets, for
  * users. Also writes them as texts that ranks compare. */
 #include "tensor.h"
-#include "cpu/dnnl.h"
+#include "cpu/dnnl/dnnl.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #define WEFT_TEST_CUDA_ATTENTION_CASES_H
 
 #include "pairs.h"
-#include "tensor/cuda/cudnn_attention.h"
+#include "tensor/cuda/attention/cudnn_attention.h"
 
 /* Lengths that are not a multiple of a tile, and few real samples. The widths include some that
  * cuDNN does not support. */

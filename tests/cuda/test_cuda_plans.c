@@ -3,7 +3,7 @@
  * reports the workspace. The kernels do not run, since that needs a GPU. */
 #include "harness.h"
 #include "tensor/op_list.h"
-#include "tensor/cuda/cudnn_attention.h"
+#include "tensor/cuda/attention/cudnn_attention.h"
 
 /* Opens cuDNN for a model of GPU that this machine lacks. If this cuDNN does not support that,
  * prints the reason and returns false. */

@@ -3,7 +3,7 @@
 #define WEFT_TEST_OP_CASE_RUN_H
 
 #include "kernel_rig.h"
-#include "tensor/cpu/dnnl.h"
+#include "tensor/cpu/dnnl/dnnl.h"
 
 static inline bool have_bf16(void)
 {

@@ -5,8 +5,8 @@
 #include "reference.h"
 
 #include "harness.h"
-#include "tensor/cpu/depthwise.h"
-#include "tensor/cpu/linear.h"
+#include "tensor/cpu/conv/depthwise.h"
+#include "tensor/cpu/dnnl/linear.h"
 #include "tensor/cpu/simd/simd.h"
 
 /* tolerance relative to the largest value, at least twice the measured error */

@@ -4,7 +4,7 @@
 #include "reference.h"
 
 #include "harness.h"
-#include "tensor/cpu/linear.h"
+#include "tensor/cpu/dnnl/linear.h"
 
 /* Winograd's transforms lose some bits; direct sums have about fp32's own rounding error. */
 enum { KEEP_DX = 1, WITH_BIAS = 2, WITH_RELU = 4, ALL = 7 };

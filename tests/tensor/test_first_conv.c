@@ -6,8 +6,8 @@
 #include "reference.h"
 
 #include "harness.h"
-#include "tensor/cpu/first_conv.h"
-#include "tensor/cpu/linear.h"
+#include "tensor/cpu/conv/first_conv.h"
+#include "tensor/cpu/dnnl/linear.h"
 #include "tensor/cpu/simd/simd.h"
 
 /* tolerance relative to the largest value, at least twice the measured error */

@@ -1,7 +1,7 @@
 /* The bits of every operation do not depend on the number of threads: forward and backward, in fp32
  * and bf16, with 1 to 8 threads; dense and conv2d at shapes of the model zoo. */
 #include "op_cases.h"
-#include "tensor/cpu/linear.h"
+#include "tensor/cpu/dnnl/linear.h"
 
 static const int up_to_8[] = {2, 3, 4, 5, 6, 7, 8, 0}, some[] = {2, 3, 4, 8, 0};
 

@@ -5,9 +5,9 @@
 #include "reference.h"
 
 #include "harness.h"
-#include "tensor/cpu/linear.h"
+#include "tensor/cpu/dnnl/linear.h"
 #include "tensor/cpu/simd/simd.h"
-#include "tensor/cpu/winograd.h"
+#include "tensor/cpu/conv/winograd.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -2,7 +2,7 @@
  * operations by oneDNN and by weft's own kernels. OpenMP's number of threads belongs to the calling
  * thread, so operations must be called on the thread that opened the backend. */
 #include "cpu.h"
-#include "dnnl.h"
+#include "dnnl/dnnl.h"
 #include "simd/simd.h"
 #include "tensor/op_list.h"
 

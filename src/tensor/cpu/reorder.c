@@ -1,7 +1,7 @@
 /* reorder: copies a tensor to another layout or number format. The caller of op_new sets spec.y,
  * the layout and number format of the result; backward converts the gradient back. A flat tensor
  * (Desc.flat) is copied as its 4-d image. */
-#include "linear.h"
+#include "dnnl/linear.h"
 #include "view.h"
 
 typedef struct Reorder {

@@ -1,7 +1,7 @@
 /* Elementwise kernels: activations, their gradients, sums with an activation, and conversions
  * between number formats. */
-#include "act.cuh"
-#include "map.cuh"
+#include "passes/act.cuh"
+#include "passes/map.cuh"
 
 template <Act ACT> struct Forward {
     enum { INPUTS = 1 };

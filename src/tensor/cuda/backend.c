@@ -4,8 +4,8 @@
  * Opening fails on a machine without a driver or a GPU, except in a dry run, and for a GPU whose
  * compute capability is below 8.0. */
 #include "cuda.h"
-#include "cudnn_attention.h"
-#include "cuda_loss_kernels.h"
+#include "attention/cudnn_attention.h"
+#include "loss/cuda_loss_kernels.h"
 #include "tensor/op_list.h"
 
 #include <string.h>

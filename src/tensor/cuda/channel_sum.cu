@@ -1,6 +1,6 @@
 /* Sums of channels of channels-last images: each thread computes a channel of a pixel, from the
  * channel's list of terms. */
-#include "elem.cuh"
+#include "passes/elem.cuh"
 
 /* bytes of tables that one launch copies as its argument; every CUDA version allows 4,096 bytes of
  * arguments */

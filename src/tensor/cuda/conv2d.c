@@ -5,7 +5,7 @@
  * plan for this. Otherwise weft's own kernels do so, and op->kernels says so; they always do in 16
  * bits and for conv_transpose2d. conv_transpose2d runs the same graphs with x and y exchanged: its
  * forward is the convolution's gradient of data. */
-#include "cudnn_graph.h"
+#include "libraries/cudnn_graph.h"
 #include "tensor/op_list.h"
 
 /* numbers of the tensors of every graph; the gradient of a tensor has the same number and layout */

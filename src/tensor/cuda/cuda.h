@@ -19,10 +19,11 @@ struct Event {
     cudaEvent_t handle;
 };
 
-/* A model of GPU for which a run can be planned on a machine without such a GPU (gpu_model.c). */
+/* A model of GPU for which a run can be planned on a machine without such a GPU
+ * (libraries/gpu_model.c). */
 typedef struct GpuModel GpuModel;
 /* An entry of the list of cuDNN's plans: a graph of operations and its execution plan
- * (cudnn_plans.c). */
+ * (libraries/cudnn_plans.c). */
 typedef struct SharedPlan SharedPlan;
 
 typedef struct CudaState {
@@ -55,7 +56,7 @@ typedef struct CudaState {
     /* description of gpu_model for cuDNN, used in place of `dnn`; owned; NULL if `device` is a GPU,
      * and until the first operation that needs cuDNN */
     cudnnBackendDescriptor_t gpu_description;
-    /* first entry of the list of attention's plans (cudnn_attention.h); owned */
+    /* first entry of the list of attention's plans (attention/cudnn_attention.h); owned */
     struct CudnnAttention *attention;
     /* first entry of the list of cuDNN's plans, one for each graph; owned */
     SharedPlan *plans;

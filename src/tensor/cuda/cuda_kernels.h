@@ -1,5 +1,5 @@
 /* Launchers of the CUDA kernels, which the C files call; the launchers of losses are in
- * cuda_loss_kernels.h. A launcher queues its kernels on `stream` and returns the error of the
+ * loss/cuda_loss_kernels.h. A launcher queues its kernels on `stream` and returns the error of the
  * launch; n = 0 queues nothing. All pointers are device memory unless a comment says otherwise.
  * Every kernel gives the same bits each time: none adds floating-point numbers by atomics, and the
  * order of a sum depends on shapes, tokens, boxes and the number of real rows alone. In each ...Run
@@ -126,8 +126,8 @@ cudaError_t launch_add_act(cudaStream_t stream, DType type, Act act, void *y, co
 cudaError_t launch_convert(cudaStream_t stream, DType to_type, void *to, DType from_type,
                            const void *from, int64_t n);
 
-/* dense.cu. Adds a row vector such as a bias to each row r of x (rows, columns): y[r] = act(x[r] +
- * row) for real rows, 0 for padding. act: as in launch_add_act. y may be x. */
+/* dense/dense.cu. Adds a row vector such as a bias to each row r of x (rows, columns): y[r] =
+ * act(x[r] + row) for real rows, 0 for padding. act: as in launch_add_act. y may be x. */
 typedef struct AddRowRun {
     DType type;
     Act act;
@@ -185,7 +185,7 @@ typedef struct EmbeddingRun {
 cudaError_t launch_embedding(cudaStream_t stream, EmbeddingRun run);
 cudaError_t launch_embedding_backward(cudaStream_t stream, EmbeddingRun run);
 
-/* layer_norm.cu: x and y (rows, width). saved (rows, 2): mean and inverse standard deviation;
+/* norm/layer_norm.cu: x and y (rows, width). saved (rows, 2): mean and inverse standard deviation;
  * forward writes them, backward reads them. partial: scratch of cuda_row_parts(rows) x 2 x width
  * floats. Backward writes dscale, dshift and, unless it is NULL, dx. add: the gradient is added to
  * the values in dx. rms: the operation is rms_norm, whose mean counts as 0 and which has no shift,
@@ -240,8 +240,8 @@ typedef struct DropoutRun {
 } DropoutRun;
 cudaError_t launch_dropout(cudaStream_t stream, DropoutRun run);
 
-/* attention.cu: attention, as info_attention (op_info.c) describes it. Padded samples are neither
- * read nor written. Heads have at most ATTENTION_WIDTH columns. */
+/* attention/attention.cu: attention, as info_attention (op_info.c) describes it. Padded samples are
+ * neither read nor written. Heads have at most ATTENTION_WIDTH columns. */
 enum { ATTENTION_WIDTH = 128 };
 typedef struct AttentionRun {
     DType type;
@@ -297,9 +297,9 @@ typedef struct ReorderRun {
 } ReorderRun;
 cudaError_t launch_reorder(cudaStream_t stream, ReorderRun run);
 
-/* pool.cu, channels last: x (samples, h, w, channels) -> y (samples, p, q, channels). Backward of
- * averages expects that dy has been multiplied by relu's derivative; backward of maxima skips
- * outputs whose index is POOL_NO_POSITION. */
+/* pixels/pool.cu, channels last: x (samples, h, w, channels) -> y (samples, p, q, channels).
+ * Backward of averages expects that dy has been multiplied by relu's derivative; backward of maxima
+ * skips outputs whose index is POOL_NO_POSITION. */
 typedef struct PoolRun {
     DType type;
     const void *x, *dy;
@@ -315,9 +315,9 @@ typedef struct PoolRun {
 cudaError_t launch_pool(cudaStream_t stream, PoolRun run);
 cudaError_t launch_pool_backward(cudaStream_t stream, PoolRun run);
 
-/* pad.cu, channels last: x (samples, size[0], size[1], channels) -> y (samples, out[0], out[1],
- * channels). y has low[0] more rows above x and low[1] more columns on the left of x; a negative
- * number cuts rows or columns off. Forward copies from x to y; backward from dy to dx. */
+/* pixels/pad.cu, channels last: x (samples, size[0], size[1], channels) -> y (samples, out[0],
+ * out[1], channels). y has low[0] more rows above x and low[1] more columns on the left of x; a
+ * negative number cuts rows or columns off. Forward copies from x to y; backward from dy to dx. */
 typedef struct PadRun {
     DType type;
     const void *from;
@@ -329,8 +329,8 @@ typedef struct PadRun {
 cudaError_t launch_pad(cudaStream_t stream, PadRun run);
 cudaError_t launch_pad_backward(cudaStream_t stream, PadRun run);
 
-/* pixel_shuffle.cu, channels last: x (samples, h, w, channels scale^2) -> y (samples, h scale, w
- * scale, channels). back = false: copies from x to y; back = true: from dy to dx. */
+/* pixels/pixel_shuffle.cu, channels last: x (samples, h, w, channels scale^2) -> y (samples, h
+ * scale, w scale, channels). back = false: copies from x to y; back = true: from dy to dx. */
 typedef struct ShuffleRun {
     DType type;
     const void *from;
@@ -341,7 +341,7 @@ typedef struct ShuffleRun {
 } ShuffleRun;
 cudaError_t launch_pixel_shuffle(cudaStream_t stream, ShuffleRun run);
 
-/* upsample.cu, channels last: x (samples, h, w, channels) -> y (samples, h scale, w scale,
+/* pixels/upsample.cu, channels last: x (samples, h, w, channels) -> y (samples, h scale, w scale,
  * channels). Forward computes y from x, backward dx from dy. */
 typedef struct UpsampleRun {
     DType type;
@@ -355,7 +355,7 @@ typedef struct UpsampleRun {
 cudaError_t launch_upsample(cudaStream_t stream, UpsampleRun run);
 cudaError_t launch_upsample_backward(cudaStream_t stream, UpsampleRun run);
 
-/* batch_norm.cu: y = act((x - mean) inverse scale + shift + residual) over x (rows, channels),
+/* norm/batch_norm.cu: y = act((x - mean) inverse scale + shift + residual) over x (rows, channels),
  * where `act` is none, relu or relu6. Padded rows do not count in the statistics, and their y is 0.
  * launch_batch_norm writes saved.mean, saved.inverse, saved.factor, saved.shift and, in training,
  * saved.variance. launch_batch_norm_sums writes saved.dy and saved.dy_x; with a residual and an
@@ -391,11 +391,12 @@ cudaError_t launch_batch_norm_data(cudaStream_t stream, BatchNormRun run);
  * rows, mean and variance are 0. */
 cudaError_t launch_batch_norm_weights(cudaStream_t stream, BatchNormRun run, float *const dw[4]);
 
-/* group_norm.cu, channels last: y = act((x - mean) inverse scale + shift) over x (samples, pixels,
- * channels), where `act` is none, relu or relu6. Mean and variance are over a group of neighbouring
- * channels of one sample. If scale and shift are NULL, they count as 1 and 0. y and dx of padded
- * samples are 0. launch_group_norm_sums writes saved.dy, saved.dy_x, saved.by_x and saved.constant;
- * launch_group_norm writes the other arrays of `saved`. launch_group_norm_data writes dx. */
+/* norm/group_norm.cu, channels last: y = act((x - mean) inverse scale + shift) over x (samples,
+ * pixels, channels), where `act` is none, relu or relu6. Mean and variance are over a group of
+ * neighbouring channels of one sample. If scale and shift are NULL, they count as 1 and 0. y and dx
+ * of padded samples are 0. launch_group_norm_sums writes saved.dy, saved.dy_x, saved.by_x and
+ * saved.constant; launch_group_norm writes the other arrays of `saved`. launch_group_norm_data
+ * writes dx. */
 typedef struct GroupNormSaved {
     /* Arrays (samples, channels). factor: scale * inverse. dy, dy_x: sums over pixels of g and of g
      * times the normalised x, where g is dy times the slope of act. by_x, constant: dx = factor g +
@@ -421,8 +422,8 @@ cudaError_t launch_group_norm_data(cudaStream_t stream, GroupNormRun run);
 cudaError_t launch_group_norm_weights(cudaStream_t stream, GroupNormRun run, float *dscale,
                                       float *dshift);
 
-/* film.cu, channels last: y = x (1 + s) + t over x (samples, pixels, channels). `by` (samples, 2
- * channels) has s and then t of each sample; dby is its gradient. y, dx and dby of padded samples
+/* norm/film.cu, channels last: y = x (1 + s) + t over x (samples, pixels, channels). `by` (samples,
+ * 2 channels) has s and then t of each sample; dby is its gradient. y, dx and dby of padded samples
  * are 0. launch_film_sums writes dby. launch_film_data writes dx, which may be in dy's memory. */
 typedef struct FilmRun {
     DType type;

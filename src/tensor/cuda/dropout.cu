@@ -3,7 +3,7 @@
  * of the channel. The random numbers are those of Philox4x32-10 (Salmon et al. 2011). Philox's key
  * for a sample is itself drawn by Philox, for the purpose RNG_DROPOUT, from the seed, the step and
  * a hash (XXH64) of node and sample id. */
-#include "elem.cuh"
+#include "passes/elem.cuh"
 
 /* BATCH: packs of elements that a thread loads before it stores the first. SAMPLES: largest second
  * dimension of a grid, which is for the samples. */

@@ -2,7 +2,7 @@
  * sums the tokens are sorted (stably), so that all tokens of a row are neighbours. One block for
  * each row and tile of columns then adds the gradients of the row's tokens, in an order that
  * depends on the tokens alone. */
-#include "columns.cuh"
+#include "passes/columns.cuh"
 
 enum { BATCH = 4, DIGIT_BITS = 8, DIGITS = CUDA_SORT_DIGITS };
 static_assert((int)DIGITS == 1 << DIGIT_BITS && (int)DIGITS == (int)THREADS, "a thread a digit");

@@ -4,7 +4,7 @@
  * A partial sum of squares covers FLAT_CHUNK elements, and one block computes it: thread t adds
  * packs t, t + THREADS, ... in double, then a tree adds the sums of the threads. This order does
  * not depend on the alignment of the range. */
-#include "map.cuh"
+#include "passes/map.cuh"
 
 #include <cfloat>
 

@@ -3,7 +3,7 @@
  * clipping. In a sum, which is in double or exact, thread t adds elements t, t + THREADS, ..., then
  * a tree adds the sums of the threads. clip_kernel adds in ascending order instead. */
 #include "cuda_kernels.h"
-#include "launch.cuh"
+#include "passes/launch.cuh"
 
 static __global__ void loss_sums_kernel(float *out, const float *results, int64_t lines)
 {

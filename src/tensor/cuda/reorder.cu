@@ -2,7 +2,7 @@
  * matrix that is transposed through tiles in shared memory, so that memory is read and written in
  * ascending order. fp32 images of 2 to 4 channels in plain order, as data sets have them, are
  * transposed in registers if they can be read in packs. */
-#include "elem.cuh"
+#include "passes/elem.cuh"
 
 enum {
     /* TILE: elements of a tile; TILE_FLOATS: floats of its shared memory, with gaps between rows;

@@ -1,6 +1,6 @@
 /* Kernels of swiglu. A thread has E neighbouring columns of gate and up, and a loop over rows. */
-#include "act.cuh"
-#include "columns.cuh"
+#include "passes/act.cuh"
+#include "passes/columns.cuh"
 
 enum { BATCH = 2 };
 

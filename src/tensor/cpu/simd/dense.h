@@ -1,4 +1,4 @@
-/* Arguments of the kernels for the products of dense layers (cpu/dense_product.c). */
+/* Arguments of the kernels for the products of dense layers (cpu/dense/dense_product.c). */
 #ifndef WEFT_TENSOR_CPU_SIMD_DENSE_H
 #define WEFT_TENSOR_CPU_SIMD_DENSE_H
 
