@@ -131,16 +131,21 @@ stopped_of() {
     holds "$1: no rank is left" soon none_left "$3"
     verb=
 }
-check 0 '' timeout 60 "$WEFT" train job.yaml run.name=r
-stopped_of eval '-n 2 job.yaml data.test=data.h5' job.yaml
+# An evaluation that takes seconds, so that it does not end before its rank is stopped.
+sed 's/hidden: .8./hidden: [2000, 2000]/; s/name: r/name: wide/' job.yaml >wide.yaml
+check 0 '' timeout 60 "$WEFT" train wide.yaml train.steps=1
+{ printf '\0\0\010\003\0\0\352\140\0\0\0\010\0\0\0\010'; head -c $((60000 * 64)) /dev/zero; } >many-x.idx
+{ printf '\0\0\010\001\0\0\352\140'; head -c 60000 /dev/zero; } >many-y.idx
+check 0 '' "$WEFT" data import idx many-x.idx many-y.idx -o many.h5
+stopped_of eval '-n 2 wide.yaml data.test=many.h5' wide.yaml
 stopped_of 'bench step' '-n 2 job.yaml' job.yaml
 stopped_of verify 'job.yaml --grids 1x1x1,2x1x1' '.*verify-[^/]*/config.yaml' train
 # Commands other than a training may compute for any time, but not while all of their ranks are stopped.
 verb=eval
-timeout 120 "$WEFT" eval -n 2 job.yaml data.test=data.h5 train.hang_s=6 >out 2>&1 </dev/null &
+timeout 120 "$WEFT" eval -n 2 wide.yaml data.test=many.h5 train.hang_s=6 >out 2>&1 </dev/null &
 job=$!
-holds 'a rank was stopped' stop_first job.yaml 0
-holds 'a rank was stopped' stop_first job.yaml 1
+holds 'a rank was stopped' stop_first wide.yaml 0
+holds 'a rank was stopped' stop_first wide.yaml 1
 ended 60
 holds "eval: ranks that are all stopped are ended: 74, not $rc" test $rc = 74
 for rank in 0 1; do
