@@ -2,8 +2,8 @@
  * computes the probabilities again, tile by tile. The work is divided into items, and a thread
  * computes an item. In forward, an item is a tile of one head's queries. In backward, an item is a
  * key head with all query heads that share it, if such items give all threads about the same work;
- * else items are tiles of queries, then tiles of keys. With every kind of item, dk and dv are
- * summed in the same order, over the query heads that share a key head one after the other. So any
+ * else a first loop has tiles of queries as items, and a second loop has tiles of keys. With every
+ * kind of item, dk and dv of a key head are summed over its query heads in the same order. So any
  * number of threads gives the same bits. If OpSpec.slices cuts these sums, each slice of query
  * heads is summed on its own, and the slices are joined by the binary tree of neighbours. */
 #include "../sliced.h"
@@ -27,7 +27,7 @@ typedef struct Attention {
     int64_t tiles;
     /* number of query heads */
     int64_t heads;
-    /* number of key heads, which is also that of value heads */
+    /* number of key heads, and also of value heads */
     int64_t kv_heads;
     /* query heads per key head */
     int64_t group;
@@ -45,8 +45,8 @@ typedef struct Attention {
     int64_t y_width;
     /* floats of a thread's scratch for the kernels */
     int64_t kernel_scratch;
-    /* floats of a thread's scratch in all: the kernels', and dk and dv of the slices of a key head
-     * that wait to be joined */
+    /* floats of a thread's whole scratch: kernel_scratch, and room for dk and dv of the slices of a
+     * key head that wait to be joined */
     int64_t scratch;
     DType type;
     int threads;
@@ -89,8 +89,8 @@ static void plan_sizes(Op *op, const Attention *a)
     op->flops_backward = 2.5 * op->flops_forward;
 }
 
-/* Sets the fields of *a for slices and scratch. ERR_BUG if the slices are not slices of key heads,
- * or the type is not fp32. */
+/* Sets the fields of *a for slices and scratch. ERR_BUG if sums are cut, but the type is not fp32
+ * or the number of slices is not a multiple of the number of key heads. */
 static Status plan_slices(Attention *a, const OpSpec *s)
 {
     a->cut = s->slices;
@@ -212,8 +212,8 @@ typedef struct KeySums {
     int64_t stride;
 } KeySums;
 
-/* Returns the memory of the sum that waits to be joined on a level of the tree. Level 0 is h->dk
- * and h->dv, which are in dx; the other levels are in scratch. */
+/* Returns the memory of number `level` of the sums that wait to be joined; they form a stack.
+ * Number 0 is h->dk and h->dv, which are in dx; the others are in scratch. */
 static KeySums level_sums(const Attention *a, const AttentionHead *h, int64_t level, float *scratch)
 {
     if (level == 0) return (KeySums){h->dk, h->dv, h->key_stride};

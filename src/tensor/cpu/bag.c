@@ -1,7 +1,7 @@
-/* bag: adds, averages or concatenates the table rows of a sample's ids, of each field or, with
- * bag_together, of all fields. In backward, the first id that refers to a row writes the row's
- * gradient, and later ids add to it in order. One thread computes the gradient of a row, so any
- * number of threads gives the same bits. */
+/* bag: adds, averages or concatenates the table rows of a sample's ids: the rows of each field or,
+ * with bag_together, the rows of all fields together. In backward, the first id that refers to a
+ * row writes the row's gradient, and later ids add to it in order. One thread computes the gradient
+ * of a row, so any number of threads gives the same bits. */
 #include "view.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* dropout: in training y = x * mask / (1 - p), else y = x. The mask of an element is a function of
- * the seed, the step, the node, the sample's id, and an index: of the element in plain order or,
- * with drop_channels, of the channel. So it does not depend on layout, micro-batch or rank, and
- * backward computes it again instead of storing it. */
+ * the seed, the step, the node, the sample's number in the data set, and an index. This is the
+ * element's index in plain order or, with drop_channels, the channel's index. So the mask does not
+ * depend on layout, micro-batch or rank. The mask is not stored: backward computes it again. */
 #include "../sliced.h"
 #include "view.h"
 
@@ -14,8 +14,8 @@ enum { ITEM_ELEMENTS = 4096 };
 
 typedef struct Dropout {
     View v;
-    /* items of a sample: in plain order, pieces of ITEM_ELEMENTS elements; in blocked layouts,
-     * channel groups */
+    /* number of items of a sample. In plain order, an item is up to ITEM_ELEMENTS elements; in
+     * blocked layouts, an item is a channel group. */
     int64_t items;
     SampleSlice slice;
 } Dropout;
@@ -96,9 +96,9 @@ static void plain_item(const DropTask *t, RngKey key, int64_t base, int64_t item
     scale_elements(t, base + from, scale, n);
 }
 
-/* Applies the mask to one channel group. The mask of up to 16 channels by TILE_PIXELS pixels is
- * drawn in plain order and stored transposed. It is applied in one call if the block has at most 16
- * channels. */
+/* Applies the mask to one channel group, in tiles of up to 16 channels by TILE_PIXELS pixels. The
+ * factors of a tile are drawn channel by channel, but stored pixel by pixel, like the elements of a
+ * block. A tile is applied in one call if the block has at most 16 channels. */
 static void blocked_item(const DropTask *t, RngKey key, int64_t base, int64_t g)
 {
     const View *v = &t->d->v;

@@ -259,9 +259,10 @@ static void flat_swap(Stream *s, float *a, float *b, int64_t n)
     flat_run(swap_body, (FlatTask){.out = {a, b}, .n = n});
 }
 
-/* Returns the number of elements that an update processes at once, of n elements of a thread. With
- * an average, the update works in parts, each of which stays in the first-level cache until its
- * average is updated, too. Without an average, all n elements are one part. */
+/* Returns the number of elements in a part of an update, if a thread has n elements. With an
+ * average, a thread updates the parameters and the average of one part, then those of the next
+ * part: a part is then still in the first-level cache when its average is updated. Without an
+ * average, all n elements are one part. */
 static int64_t part_elements(Average average, int64_t n)
 {
     enum { PART = 1024 };

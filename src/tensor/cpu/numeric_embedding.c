@@ -1,6 +1,6 @@
-/* numeric_embedding: each number of a row is multiplied by a vector of its own. Threads divide the
- * gradient of w by vectors: one thread adds the terms of all rows to a vector, in order, so any
- * number of threads gives the same bits. */
+/* numeric_embedding: each number of a row is multiplied by a vector of its own. The gradient of a
+ * vector is a sum over all rows. One thread adds the terms of this sum, in order, so any number of
+ * threads gives the same bits. */
 #include "vectors.h"
 
 #include <string.h>

@@ -12,7 +12,7 @@ typedef struct Positions {
     int64_t table_rows;
     /* elements of a row of the table */
     int64_t width;
-    /* position in the whole sequence of x's first token */
+    /* position of x's first token in the whole sequence */
     int64_t first;
     /* tokens of the whole sequence, on all ranks */
     int64_t whole;

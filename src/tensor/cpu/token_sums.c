@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* Maximum number of parts into which the rows of all ranks are divided. If there are more slices,
- * the number of parts is that of slices: each slice has at least one part. */
+/* Maximum number of parts into which the rows of all ranks are divided. If there are more slices
+ * than this, each slice is one part. */
 enum { PARTS_MAX = 32 };
 
 /* Returns the index of a slice's first token among this rank's tokens of a sequence. */
@@ -84,7 +84,7 @@ static void slices_body(const void *task, int64_t begin, int64_t end)
     const int64_t floats = floats_of_sums(p->t), from = begin * SIMD_LANES;
     const int64_t to = end * SIMD_LANES < floats ? end * SIMD_LANES : floats;
     for (int64_t slice = 0; slice < p->t->slices; ++slice) {
-        /* adding 0 turns -0 into 0, as happens in a sum that begins with 0 */
+        /* turns -0 into 0, so that the sum has the same bits as a sum that begins with 0 */
         float *sum = part_at(p, slice, 0) + from;
         for (int64_t i = 0; i < to - from; ++i) sum[i] += 0.0f;
         for (int64_t part = 1; part < parts_of(p->t, slice); ++part)
