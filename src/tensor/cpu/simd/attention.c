@@ -1,11 +1,11 @@
 /* Attention of one head, tile by tile (Dao et al. 2022, "FlashAttention"). A tile is ATTENTION_TILE
- * neighbouring queries or keys. For a tile of queries, tiles of keys are read one after the other,
- * with a running maximum and sum: all tiles that have a key to which one of the queries attends.
- * Scores are stored transposed, [key][query]: a vector holds neighbouring queries, so maxima and
- * sums need no operation across the elements of a vector, and keys and values are not transposed.
- * Sums over keys and sums over queries are added in the order of tiles in all functions of this
- * file, so the bits do not depend on how the work is divided. dk and dv are summed in place if they
- * are fp32; else they are summed in scratch, and rounded once. */
+ * neighbouring queries or keys. For a tile of queries, all tiles of keys to which one of the
+ * queries attends are read one after the other, with a running maximum and sum. Scores are stored
+ * transposed, [key][query]: a vector holds neighbouring queries, so maxima and sums need no
+ * operation across the elements of a vector, and keys and values are not transposed. Sums over keys
+ * and sums over queries are added in the order of tiles in all functions of this file, so the bits
+ * do not depend on how the work is divided. dk and dv are summed in place if they are fp32; else
+ * they are summed in scratch, and rounded once. */
 #include "attention_tile.h"
 
 /* a number below every score, whose difference from any score is finite */
@@ -13,11 +13,12 @@ static const float LOWEST = -1e30f;
 
 /* ---- forward ---- */
 
-/* Sets the scores of keys that a query does not attend to to -infinity. In a pair of tiles on the
- * diagonal these are keys after the query's own; only those in the query's group of GROUP positions
- * are masked, because scores of later groups are never computed. With a window, these are also keys
- * before the window. With `full`, these are padding rows after the last key. (Without `full`, only
- * a pair on the diagonal can have padding rows, and these come after every query's own key.) */
+/* Sets the scores of keys to which a query does not attend to -infinity. In a pair of tiles on the
+ * diagonal, these are keys after the query's own. Only those in the query's group of GROUP
+ * positions are set, because scores of later groups are never computed. With a window, keys before
+ * the window are set, too. With `full`, padding rows after the last key are set. (Without `full`,
+ * only a pair on the diagonal can have padding rows of keys, and these come after every query's own
+ * key.) */
 static void mask(const Work *w)
 {
     for (int64_t key = 0; w->diagonal && key < padded(w->keys); ++key)
@@ -210,8 +211,8 @@ static void probabilities(const Work *w, Rows k, Rows v)
 
 /* For each key, sums p times `rows` over the pair's queries. Adds the sums to rows of `to`, those
  * of tile number `tile`, or writes them if nothing has been added to these rows before. Complete
- * tiles whose rows need no padding are summed in place; other tiles are summed in scratch and then
- * copied. */
+ * tiles whose rows need no padding are summed in place, and in bf16 all tiles. Other tiles are
+ * summed in scratch, and these sums are then added or copied. */
 static void put_keys(const Work *w, int64_t tile, const float *p, const Cell *rows, float *to)
 {
     const bool add = !w->is_first || w->is_later_head;

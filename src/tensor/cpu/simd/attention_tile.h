@@ -15,8 +15,8 @@
 
 enum {
     TILE = ATTENTION_TILE,
-    /* In a pair of tiles on the diagonal, keys and queries are processed in groups of this number:
-     * queries before the group of a key are skipped. */
+    /* In a pair of tiles on the diagonal, keys and queries are processed in groups of this number.
+     * For a key, the groups of queries before the group of the key are skipped. */
     GROUP = SIMD_LANES,
 };
 
@@ -43,11 +43,11 @@ typedef struct Work {
     float *p;
     /* gradients of the scores, [key][query] */
     float *ds;
-    /* for each query: the running maximum of its scores, in backward its lse */
+    /* for each query: the running maximum of its scores; in backward, its lse */
     float *top;
     /* for each query: the running sum of exponentials */
     float *total;
-    /* for each query: the factor on earlier sums, since the maximum has risen */
+    /* for each query: the factor of earlier sums, at most 1, because the maximum may have risen */
     float *shrink;
     /* for each query: the sum of dy * y */
     float *delta;
@@ -62,7 +62,7 @@ typedef struct Work {
     /* rows of this pair of tiles that are not padding */
     int64_t queries, keys;
     /* true: the pair is on the diagonal (both tiles have the same positions), so scores of keys
-     * after a query's group of GROUP are not computed; never set if `full` is */
+     * after a query's group of GROUP positions are not computed; always false if `full` is true */
     bool diagonal;
     /* true: every query attends to every key */
     bool full;
@@ -227,7 +227,7 @@ SIMD_INLINE Vu halves_of(Vf v)
 }
 
 /* Braids `count` rows of `wide` elements, both multiples of 16: each cell of `to` has one element
- * of two neighbouring rows. Returns `to`. */
+ * of each of two neighbouring rows. Returns `to`. */
 static const Cell *braid(Rows from, int64_t count, int64_t wide, Cell *to)
 {
     const Elem *rows = (const Elem *)(const void *)from.at;

@@ -1,13 +1,13 @@
-/* Batch normalisation with coefficients and sums for each lane. Sums are computed in registers over
- * CHUNK rows, then added in double. The other passes read every element once. Rows of 16 lanes are
- * the fast case; wider rows are processed 16 lanes at a time, and then their remaining lanes one by
- * one. */
+/* Batch normalisation with coefficients and sums for each lane. Sums are computed in fp32 over
+ * CHUNK rows, in registers, then added in double. A kernel reads every element once. Rows of 16
+ * lanes are the fast case; wider rows are processed 16 lanes at a time, and then their remaining
+ * lanes one by one. */
 #include "vector.h"
 
 enum {
-    /* rows per float sum; few, so that the rounding errors of the sum and of the shift are small */
+    /* number of rows of a sum in fp32; small, so that rounding errors are small */
     CHUNK = 128,
-    /* number of independent sums, which hide the latency of an addition */
+    /* number of rows that are added to independent sums, which hides the latency of additions */
     DEPTH = 4 / PARTS,
 };
 

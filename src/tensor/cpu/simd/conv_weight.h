@@ -20,9 +20,9 @@ typedef struct ConvWeight {
     /* [L of c][L of o] for each block of output channels */
     float *dw;
     int64_t rows, columns;
-    /* floats in x between the pixels of two neighbouring rows of dy */
+    /* floats in x between the pixels for two neighbouring rows of dy */
     int64_t x_row;
-    /* floats in x between the pixels of two neighbouring columns of dy */
+    /* floats in x between the pixels for two neighbouring columns of dy */
     int64_t x_column;
     /* floats from one row of dy to the next */
     int64_t dy_row;

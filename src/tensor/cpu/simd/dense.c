@@ -1,10 +1,11 @@
 /* Products of dense layers (Goto and van de Geijn 2008, section 4). Blocks of a and b are copied to
  * memory that is read sequentially, or are read in place. They are multiplied with sums in
- * registers: 14 x 2 vectors with AVX-512, else 6 x 2. A copy consists of panels. A panel is
- * TILE_COLUMNS columns of b, or TILE_ROWS rows of a (if terms are not contiguous in a), with the
- * elements of one term side by side. With slices, there is a block of partial sums for each level
- * of the tree that joins slices, small enough for a core's cache. The sum of a slice is joined with
- * these while it is in registers. */
+ * registers: 14 x 2 vectors with AVX-512, else 6 x 2. A block of b is copied as panels of
+ * TILE_COLUMNS columns. A block of a is copied row by row if the terms of a row are contiguous in
+ * a, else as panels of TILE_ROWS rows. In a panel, the elements of one term are side by side. With
+ * slices, there is a block of partial sums for each level of the tree that joins slices, small
+ * enough for a core's cache. While the sum of a slice is in registers, it is joined with these
+ * partial sums. */
 #include "dense_tile.h"
 
 enum {
@@ -16,7 +17,8 @@ enum {
      * floats. */
     IN_PLACE = 1024,
     CACHE_PERIOD = 512,
-    /* rows ahead that are prefetched into the first-level cache while a row is copied */
+    /* number of rows by which data are prefetched ahead into the first-level cache while rows are
+     * copied */
     ROWS_AHEAD = 16,
 };
 
@@ -119,8 +121,8 @@ static bool b_in_place(const DenseProduct *p)
     return p->b_col == 1 && reads_in_place(p->b_row);
 }
 
-/* Sets a, a_step, a_row and panels of *tile for rows `row` to `end` - 1 of a: reads them in place,
- * or copies them to `room`, as rows if their terms are contiguous, else as panels of TILE_ROWS
+/* Sets a, a_step, a_row and panels of *tile for rows `row` to `end` - 1 of a. The rows are used in
+ * place, or copied to `room`: as rows if their terms are contiguous, else as panels of TILE_ROWS
  * rows. */
 static void place_a(const DenseProduct *p, int64_t row, int64_t end, Terms terms, float *room,
                     Tile *tile)

@@ -12,11 +12,12 @@ enum {
     DENSE_COLUMNS = 32,
     /* dense_few is used for products with at most this number of rows of out or of terms */
     DENSE_FEW = 8,
-    /* sizes of the blocks of a and b that a core's caches hold: number of terms */
+    /* number of terms in a block of a and in a block of b; a core's caches hold both blocks */
     DENSE_DEPTH = 256,
-    /* number of rows of a, a multiple of DENSE_TILE_ROWS */
+    /* number of rows of a block of a, a multiple of DENSE_TILE_ROWS */
     DENSE_BLOCK_ROWS = 84,
-    /* number of columns of b, a multiple of DENSE_COLUMNS; half of it without AVX-512 */
+    /* number of columns of a block of b, a multiple of DENSE_COLUMNS; without AVX-512, blocks have
+     * half of this number */
     DENSE_BLOCK_COLUMNS = 384,
     /* floats for the copy of a block of rows of a */
     DENSE_ROWS_ROOM = (DENSE_DEPTH + 16) * DENSE_BLOCK_ROWS,
@@ -45,11 +46,11 @@ typedef struct DenseRange {
 
 /* A product: out[i][j] = sum over terms t of a(i,t) b(t,j), then + bias[j], then relu. a(i,t) is
  * a[i * a_row + t * a_col], and b(t,j) is b[t * b_row + j * b_col]. out has m rows, out_row floats
- * apart, and n columns; each sum has k terms. An element is a chain of fused multiply-adds along
- * the terms. The chain is cut at multiples of DENSE_DEPTH: each piece begins at 0, and its result
- * is added to that of the earlier pieces. So the bits do not depend on how out is cut into parts.
- * In dense_few.c, an element is one chain that is not cut, or one chain for each element of a
- * vector. */
+ * apart, and n columns; each sum has k terms. An element is a chain of multiply-adds along the
+ * terms, which are fused if there is FMA. The chain is cut at multiples of DENSE_DEPTH: each piece
+ * begins at 0, and its result is added to that of the earlier pieces. So the bits do not depend on
+ * how out is cut into parts. In dense_few.c, an element is one chain that is not cut, or one chain
+ * for each element of a vector. */
 typedef struct DenseProduct {
     float *out;
     const float *a, *b;

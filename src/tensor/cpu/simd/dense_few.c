@@ -1,17 +1,17 @@
 /* Products of dense layers with few rows, as in small micro-batches and in generating text. The
- * weight is read in place, or its gradient written in place, once, while the operands of the few
- * rows stay in registers. Packing a panel, as dense.c does, would cost more than the products. This
- * file also has dense_columns, which sums columns for the gradient of a bias, for any number of
- * rows. */
+ * weight is read once, in place, or its gradient is written once, in place, while the operands of
+ * the few rows stay in registers. Packing a panel, as dense.c does, would cost more than the
+ * products. This file also has dense_columns, which sums columns for the gradient of a bias, for
+ * any number of rows. */
 #include "vector.h"
 
 /* maximum number of vectors in a row of a register block */
 enum { WIDE = VECTOR == 16 ? 3 : 2 };
 
-/* Rows of b ahead that are prefetched by a loop that reads one cache line of each row; processors
- * do not prefetch such rows by themselves. Prefetching makes the loop 1.25 times as fast on AVX2.
- * With AVX-512, where a block has several lines of each row, prefetching was not measured and is
- * not used. */
+/* Number of rows by which b is prefetched ahead in a loop that reads one cache line of each row;
+ * processors do not prefetch such rows by themselves. Prefetching makes the loop 1.25 times as fast
+ * on AVX2. With AVX-512, where a block has several lines of each row, prefetching was not measured
+ * and is not used. */
 enum { AHEAD = 16 };
 
 /* Returns the width, in vectors, of a register block whose sums stay in registers; AVX2 has half as
@@ -179,9 +179,9 @@ SIMD_INLINE void dots_part(const DenseProduct *p, const DensePart *part, const i
 
 /* ---- sums have few terms: the gradient of the weight ---- */
 
-/* Computes a vector of each of up to two rows of out. Uses vector_fused because the first two terms
- * are a sum of two products: the compiler might round either product before adding, and give other
- * bits than `scalars`. */
+/* Computes a vector of each of up to two rows of out. Uses vector_fused because the sums begin with
+ * 0: the compiler might compute the first two terms as a sum of two products and round either
+ * product first, which would give other bits than `scalars`. */
 SIMD_INLINE void terms_add(const DenseProduct *p, int64_t row, int64_t column,
                            float left[2][DENSE_FEW], const int rows, const int terms)
 {

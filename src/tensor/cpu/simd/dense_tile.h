@@ -1,5 +1,6 @@
 /* One register block of a product of dense layers (dense.c): multiplies rows of a by a panel of b
- * with sums in registers, joins the sums with the sums of earlier slices, and stores them. */
+ * with sums in registers, joins the sums with the sums of earlier slices, and stores them. A panel
+ * is TILE_COLUMNS columns of b, with the elements of one term side by side. */
 #ifndef WEFT_TENSOR_CPU_SIMD_DENSE_TILE_H
 #define WEFT_TENSOR_CPU_SIMD_DENSE_TILE_H
 
@@ -10,8 +11,8 @@ enum {
     WIDE = 2,
     TILE_COLUMNS = WIDE * VECTOR,
     TILE_ROWS = DENSE_TILE_ROWS(VECTOR),
-    /* terms of b ahead that are prefetched into the first-level cache, which is smaller than a
-     * panel */
+    /* number of terms by which b is prefetched ahead into the first-level cache, which is smaller
+     * than a panel */
     AHEAD = 12,
 };
 
@@ -128,8 +129,8 @@ SIMD_INLINE void add_rows(Vf sum[TILE_ROWS][WIDE], const float *from, int64_t ro
         }
 }
 
-/* Completes and stores all sums of `rows` rows of a tile. Each condition is tested once for all
- * sums, because a slice may have few terms. */
+/* Completes and stores all sums of `rows` rows of a tile. Each condition is tested only once for
+ * all sums: a slice may have so few terms that more tests would take a large part of the time. */
 SIMD_INLINE void finish(const Tile *t, Vf sum[TILE_ROWS][WIDE], int row, const int rows,
                         const int wide)
 {
@@ -199,7 +200,7 @@ SIMD_INLINE void multiply_rows(const Tile *t, int row, const int rows, const int
 }
 
 /* Defines a function that calls multiply_rows with compile-time constants; it uses one vector per
- * row if the tile has no more columns than a vector. */
+ * row if a vector is wide enough for the columns of the tile. */
 #define MULTIPLY(name, rows)                                                                       \
     static __attribute__((noinline)) void name(const Tile *t, int row)                             \
     {                                                                                              \

@@ -1,7 +1,7 @@
 /* The factors of dropout, 0 or 1 / (1 - p). They are floats for activations of any type. */
 #include "vector.h"
 
-/* The random numbers are those of rng_u32, Philox4x32-10 (a test compares both), computed for
+/* The random numbers are those of rng_u32, Philox4x32-10 (a test compares the two), computed for
  * VECTOR counters at once. A 32-bit word of Philox is the low half of a 64-bit lane. The high half
  * contains the rest of a product, which later products do not read. */
 typedef uint64_t Vl __attribute__((vector_size(VECTOR * 4)));
@@ -9,8 +9,8 @@ typedef int64_t Vm __attribute__((vector_size(VECTOR * 4)));
 /* random numbers that one call of `draw` makes: four for each of VECTOR counters */
 enum { BATCH = 4 * VECTOR };
 
-/* Lists of 64-bit lanes for VECTOR_SHUFFLE: the first and the second half of a0, b0, a1, b1,
- * .... */
+/* Numbers of 64-bit lanes for VECTOR_SHUFFLE. FIRST, SECOND: the first or the second half of a0,
+ * b0, a1, b1 and so on. */
 #if defined(__AVX512F__)
 #define HALVES_FIRST  0, 8, 1, 9, 2, 10, 3, 11
 #define HALVES_SECOND 4, 12, 5, 13, 6, 14, 7, 15

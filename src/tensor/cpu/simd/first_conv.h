@@ -30,9 +30,9 @@ typedef struct FirstConv {
     /* number of taps */
     int64_t taps;
     int64_t rows, columns;
-    /* floats in x between the pixels of two neighbouring rows of y */
+    /* floats in x between the pixels for two neighbouring rows of y */
     int64_t x_row;
-    /* floats in x between the pixels of two neighbouring columns of y */
+    /* floats in x between the pixels for two neighbouring columns of y */
     int64_t stride;
     /* floats from one block of y to the next */
     int64_t y_block;

@@ -1,6 +1,6 @@
-/* Optimizer updates, copies and sums of squares on flat ranges. A range may be cut anywhere for an
- * update: an element gets the same bits in a vector as in the scalar loop for the rest. A sum of
- * squares is over one chunk. */
+/* Optimizer updates, copies and sums of squares on flat ranges. For an update, a range may be cut
+ * anywhere: an element gets the same bits in a vector as in the scalar loop for the remaining
+ * elements. A sum of squares is over one chunk. */
 #include "vector.h"
 
 typedef uint32_t Vw __attribute__((vector_size(VECTOR * 4)));

@@ -17,7 +17,7 @@ static int64_t place_of(const float *x, int64_t n, float value)
  * pieces in two, and not vectorise the inner loops of the second half. */
 #define NOT_INLINED static __attribute__((noinline))
 
-/* Returns the sum of x; raises *top to its maximum. */
+/* Returns the sum of x. Sets *top to the maximum of x if that is larger. */
 NOT_INLINED float sum_top(const float *x, int64_t n, float *top)
 {
     float high = *top, sum = 0.0f;

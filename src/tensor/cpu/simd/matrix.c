@@ -1,6 +1,6 @@
-/* One tile of a product of fp32 matrices. Each element is a chain of fused multiply-adds along k.
- * The chain is cut at multiples of DEPTH, as in dense.h, so that the element's bits do not depend
- * on the tile. */
+/* One tile of a product of fp32 matrices. Each element is a chain of multiply-adds along k, which
+ * are fused if there is FMA. The chain is cut at multiples of DEPTH, as in dense.h, so that the
+ * element's bits do not depend on the tile. */
 #include "product.h"
 
 enum { DEPTH = 256 };

@@ -20,7 +20,7 @@ SIMD_INLINE void max_store(const PoolPlane *p, Vf best, Vi place, Elem *y, uint8
 
 /* Computes a vector of maxima of windows of rows x cols pixels, which may be NaN. x: the first
  * pixel of the window in the vector's first lane, with the arguments of load_step; place: position
- * of that pixel in the window, which is not 0 if the window is clipped. */
+ * of that pixel in the window, 0 unless the window is clipped at the upper or left edge. */
 static void max_vector_any(const PoolPlane *p, int rows, int cols, int place, int step, bool before,
                            const Elem *x, Elem *y, uint8_t *index)
 {
@@ -166,12 +166,12 @@ SIMD_INLINE void max_plane(const PoolPlane *p, int size, const Elem *x, Elem *y,
 
 /* ---- windows of 3 x 3 with stride 2 ---- */
 
-/* For one row of pixels: the maximum of the three pixels that each window has in this row, and its
- * column in the window, 0 to 2. A row of pixels is shared with the windows below, so these maxima
- * are computed once per row, and a window's maximum is the largest of those of its three rows. In
- * both steps, the first of equal values is used. The entries of vector number j begin at j *
- * VECTOR. The last vector is moved to the left so that it ends with the last window; some windows
- * are then stored twice. */
+/* The maxima of one row of pixels: for each window, the maximum of the three pixels that the window
+ * has in this row, and the column of the maximum in the window, 0 to 2. A row of pixels may belong
+ * to two rows of windows, so these maxima are computed only once. A window's maximum is the largest
+ * of the maxima of its three rows. In both steps, the first of equal values is used. The entries of
+ * vector number j begin at j * VECTOR. The last vector is moved to the left so that it ends with
+ * the last window; some windows are then stored twice. */
 enum { THREES = 1024 };
 typedef struct Threes {
     float best[THREES];

@@ -40,9 +40,9 @@ typedef struct BatchNormApply {
     /* coefficients, [lanes] */
     const float *mean, *scale, *shift;
     void *y;
-    /* Written: one bit per element, 1 where act did not clip the element, so that backward need not
+    /* Output: one bit per element, 1 where act did not clip the element, so that backward need not
      * read y. A word has the bits of up to 16 lanes of one row; each row begins a new word. NULL:
-     * not wanted. */
+     * the bits are not needed. */
     uint16_t *keep;
     int64_t rows;
     int lanes;
@@ -56,8 +56,9 @@ typedef struct BatchNormSums {
     const void *x;
     /* coefficients, [lanes] */
     const float *mean;
-    /* coefficients of silu's input (x - mean) * scale + shift, [lanes]: dy is first multiplied by
-     * silu's slope there, in memory, too; keep and store are then not used. NULL: no silu. */
+    /* Coefficients of silu's input (x - mean) * scale + shift, [lanes]. With silu, dy is first
+     * multiplied by silu's slope at this input, also in memory, and keep and store are not used.
+     * NULL: no silu. */
     const float *scale, *shift;
     void *dy;
     /* bits of BatchNormApply.keep: elements of dy whose bit is 0 count as 0. NULL: all elements
@@ -135,7 +136,7 @@ typedef struct ResamplePlane {
 enum {
     /* floats of resample_row's buffer of sums over rows */
     RESAMPLE_FLOATS = 4096,
-    /* number of pixels with SIMD_LANES lanes that fit this buffer */
+    /* number of pixels with SIMD_LANES lanes that this buffer can hold */
     RESAMPLE_SPAN = RESAMPLE_FLOATS / SIMD_LANES
 };
 
@@ -263,8 +264,8 @@ typedef struct AttentionHead {
     int64_t width;
     /* number of query heads that share the keys and values */
     int64_t group;
-    /* A query attends to `window` keys: its own key and those before it. 0: to all keys up to its
-     * own. */
+    /* number of keys to which a query attends: its own key and those before it; 0: all keys up to
+     * its own */
     int64_t window;
     /* true: a query attends to all keys */
     bool full;
@@ -285,7 +286,7 @@ typedef struct MatrixTile {
 enum { MATRIX_TILE_ROWS = 128, MATRIX_TILE_COLUMNS = 64 };
 
 /* Returns the floats of scratch for one call of an attention kernel: for tiles, and in bf16 also
- * for the packed factors of products and for the fp32 sums of dk and dv of one key head. */
+ * for rounded factors of products and for the fp32 sums of dk and dv of one key head. */
 static inline int64_t attention_scratch(int64_t length, int64_t width, DType type)
 {
     const int64_t wide = (width + SIMD_LANES - 1) / SIMD_LANES * SIMD_LANES;
@@ -384,8 +385,8 @@ typedef struct SimdTable {
 
     /* Functions on fp32. The tables of one instruction set have the same functions for all types.
      * scale_add, sgd, adam, adam_direction and average compute what FlatTable's slots with these
-     * names do, but ignore the fields `now` and `average` of their arguments. squares returns the
-     * sum of squares of one chunk. */
+     * names do, but ignore the fields `numbers` and `average` of SgdArgs and AdamArgs. squares
+     * returns the sum of squares of one chunk. */
     void (*scale_add)(float *y, float alpha, const float *x, float beta, int64_t n);
     double (*squares)(const float *x, int64_t n);
     /* returns the exact sum of squares of at most FLAT_CHUNK elements */
@@ -466,7 +467,7 @@ const SimdTable *simd_table(DType type);
 const SimdTable *simd_table_narrow(DType type);
 /* Makes the tables of an instruction set ("base", "avx2", "avx512") those in use. Returns false if
  * the set is not built in or this CPU cannot run it. For tests and benchmarks that compare several
- * sets in one process. Not to be called while kernels run. */
+ * sets in one process. Do not call it while kernels run. */
 bool simd_use(const char *name);
 
 #endif

@@ -31,8 +31,8 @@ const SimdTable SIMD_NAME(kernels) = {
     SLOT_FLOAT(dense_few),
     SLOT_FLOAT(dense_columns),
     SLOT_FLOAT(dense_product),
-/* The avx2 build for bf16 has, of the kernels on bf16, only those above: it is used by pools of
- * narrow planes, on CPUs with AVX-512. weft does not support bf16 on CPUs that have only AVX2. */
+/* The avx2 build for bf16 has only the kernels above this comment. Pools of narrow planes use them
+ * on CPUs with AVX-512. weft does not support bf16 on CPUs that have only AVX2. */
 #if !(defined(SIMD_avx2) && defined(SIMD_BF16))
     SLOT(batch_norm_stats),
     SLOT(batch_norm_apply),
@@ -124,8 +124,8 @@ static const Tables built[] = {{CPU_BASE, &simd_kernels_base, NULL, &simd_kernel
 
 static _Atomic(const Tables *) in_use;
 
-/* Returns the tables in use; the first call chooses them. If two threads make it at the same time,
- * both store the same pointer. */
+/* Returns the tables in use; the first call chooses them. If two threads make the first call at the
+ * same time, both store the same pointer. */
 static const Tables *tables_in_use(void)
 {
     const Tables *tables = atomic_load_explicit(&in_use, memory_order_relaxed);

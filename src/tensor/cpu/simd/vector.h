@@ -1,7 +1,7 @@
 /* The shared code of the kernels: names of this instruction set's functions, vector types, the type
  * of activations, and exp. Only files of this folder include it. Vectors use the compilers' vector
- * extension, so that sums stay in registers; other loops are plain C under `omp simd`. fused() is
- * used where a compiler could fuse a product and a sum in vectors only, which would change bits. */
+ * extension, so that sums stay in registers; other loops are plain C under `omp simd`. fused()
+ * gives vectors and scalar tails equal bits; compilers could fuse products and sums in one only. */
 #ifndef WEFT_TENSOR_VECTOR_H
 #define WEFT_TENSOR_VECTOR_H
 
@@ -115,9 +115,9 @@ SIMD_INLINE void elems_store(Elem *p, Vf v)
 }
 #endif
 
-/* Lists for VECTOR_LANES, which counts the lanes of vector a, then those of b: even lanes; odd
- * lanes; first and second half of a0, b0, a1, b1, ...; lanes 1 and following of a, then lane 0 of
- * b. */
+/* Lane numbers for VECTOR_LANES, which counts the lanes of vector a, then those of b. EVEN, ODD:
+ * the even or odd lanes. FIRST, SECOND: the first or second half of a0, b0, a1, b1, ... NEXT: lane
+ * 1 and the following lanes of a, then lane 0 of b. */
 #if defined(__AVX512F__)
 #define LANES_EVEN   0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
 #define LANES_ODD    1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
@@ -138,7 +138,7 @@ SIMD_INLINE void elems_store(Elem *p, Vf v)
 #define LANES_NEXT   1, 2, 3, 4
 #endif
 /* Selects lanes of two vectors by number. Places: type of a vector of integers with as many lanes.
- * The function with clang's name is in gcc only since version 12. */
+ * gcc has clang's built-in function only since version 12. */
 #ifdef __clang__
 #define VECTOR_SHUFFLE(Places, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
@@ -148,7 +148,7 @@ SIMD_INLINE void elems_store(Elem *p, Vf v)
 #define VECTOR_FIRST(a, b)      VECTOR_LANES(a, b, LANES_FIRST)
 #define VECTOR_SECOND(a, b)     VECTOR_LANES(a, b, LANES_SECOND)
 
-/* Returns the even or the odd lanes of two vectors. gcc itself generates two slow instructions. */
+/* Returns the even or the odd lanes of two vectors. gcc's own code for AVX2 is slower. */
 SIMD_INLINE Vf alternate(Vf a, Vf b, bool odd)
 {
 #if defined(__AVX2__) && !defined(__AVX512F__)
@@ -223,7 +223,7 @@ SIMD_INLINE void bytes_store(uint8_t *to, Vi v)
 #endif
 }
 
-/* Loads bytes as numbers of 0 to 255. Code that gcc 12 generates loads them one by one. */
+/* Loads bytes as numbers of 0 to 255. gcc 12 itself would load them one by one. */
 SIMD_INLINE Vi bytes_load(const uint8_t *from)
 {
 #if defined(__AVX512F__)

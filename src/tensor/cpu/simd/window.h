@@ -12,8 +12,8 @@ typedef struct Window {
     int row0, row1, col0, col1;
 } Window;
 
-/* Sets *low and *high: of the `size` pixels of a dimension, window number `window` contains *low ..
- * *high - 1. */
+/* Sets *low and *high: along a dimension of `size` pixels, window number `window` contains the
+ * pixels *low .. *high - 1. */
 SIMD_INLINE void clip_window(int window, int kernel, int stride, int pad, int size, int *low,
                              int *high)
 {
@@ -37,15 +37,16 @@ SIMD_INLINE Window windows_of(const PoolPlane *p, int row, int col)
     return (Window){p->row_low[row], p->row_high[row] + 1, p->col_low[col], p->col_high[col] + 1};
 }
 
-/* Loads the VECTOR elements x[0], x[step], ...; step is 1 or 2. With step 2, one element more is
- * read: the one before x if `before` is true, else the one after the last. */
+/* Loads the VECTOR elements x[0], x[step], ...; step is 1 or 2. With step 2, the elements between
+ * them are read, too, and one more: the one before x if `before` is true, else the one after the
+ * last. */
 SIMD_INLINE Vf load_step(const Elem *x, int step, bool before)
 {
     return step == 1 ? elems_load(x) : elems_load_even(x, before);
 }
 
-/* Sets *from and *to: of the `windows` windows along dimension d, which has `pixels` pixels, *from
- * .. *to - 1 are whole. If none is whole, both are set to `windows`. */
+/* Sets *from and *to: the windows *from .. *to - 1 along dimension d are whole. If no window is
+ * whole, both are set to `windows`. pixels, windows: number of pixels and of windows along d. */
 SIMD_INLINE void whole_windows(const PoolPlane *p, int d, int pixels, int windows, int *from,
                                int *to)
 {
@@ -69,9 +70,9 @@ SIMD_INLINE bool windows_tile_plane(const PoolPlane *p)
            p->out_columns * p->stride[1] == p->w;
 }
 
-/* Returns the number of windows in a row of windows if they are processed as vectors of windows,
- * whose pixels are pairs: if the plane is plain, 2 x 2 windows cover it without gaps, and a row has
- * at least VECTOR windows. Otherwise returns 0. */
+/* Returns the number of windows in a row if they are processed as vectors of neighbouring windows
+ * of 2 x 2: if the plane is plain, the windows cover it without gaps, and a row has at least VECTOR
+ * windows. Otherwise returns 0. */
 SIMD_INLINE int windows_by_pairs(const PoolPlane *p)
 {
     bool pairs = p->lanes == 1 && p->kernel[0] == 2 && p->kernel[1] == 2 && windows_tile_plane(p);

@@ -21,7 +21,7 @@ typedef struct WinogradImage {
     int64_t blocks, h, w, down, across;
     /* number of tiles of all images; later tiles are padding, and contain zeros */
     int64_t tiles;
-    /* rows and columns of zeros before an image in its first patches */
+    /* padding: number of rows of zeros above an image, and of columns of zeros to its left */
     int64_t pad[2];
 } WinogradImage;
 
