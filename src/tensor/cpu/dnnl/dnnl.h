@@ -59,8 +59,8 @@ Format *format_image(Shape shape, int block, bool channels_last, DType type);
 Format *format_copy(const Format *format);
 void format_free(Format **format);
 bool format_equal(const Format *a, const Format *b);
-/* Returns whether the format is a permutation of the elements with padding by zeros, and not a
- * transform of them (as Winograd's). */
+/* Returns whether the format only permutes the elements and pads them with zeros. Formats of
+ * transformed weights, such as Winograd's, do not. */
 bool format_elementwise(const Format *format);
 /* Copies the elements of `stored`, which has this format, to `plain` in plain order; fp32, at most
  * FORMAT_DIMS dimensions. */
@@ -91,8 +91,9 @@ typedef enum KernelKind {
 int own_block_channels(void);
 typedef enum KernelRole { ROLE_X, ROLE_W, ROLE_B, ROLE_Y, ROLES } KernelRole;
 
-/* dnnl_product computes a part of p->out by oneDNN, without bias, relu and slices. adds: adds the
- * product to p->out. Inside a parallel region, it runs on the calling thread alone.
+/* dnnl_product computes a part of p->out with oneDNN; it ignores bias, relu and slices. adds: true:
+ * the product is added to p->out. Inside a parallel region, dnnl_product runs on the calling thread
+ * alone.
  *
  * dnnl_product_prepare makes oneDNN generate the code for dnnl_product now. The code takes 4 MB; a
  * step must not allocate memory, and the plan must know all memory. Without this call, oneDNN would

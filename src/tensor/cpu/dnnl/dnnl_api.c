@@ -1,5 +1,5 @@
 /* Functions for the calls that differ between the C APIs of oneDNN 2.x (Debian 12) and 3.x:
- * formats, and descriptions of primitives. Nearly each function is written twice, once for each
+ * formats, and descriptions of primitives. Nearly every function is written twice, once for each
  * API. */
 #include "dnnl_api.h"
 

@@ -28,8 +28,8 @@ struct Format {
 };
 /* maximum number of a primitive's arguments: a tensor of each role, and the scratch memory */
 enum { KERNEL_ARGS = ROLES + 1 };
-/* The functions of a kernel of weft's, or of a kernel of oneDNN that is computed in parts. Their
- * argument impl is the kernel's plan, Kernel.own_impl. */
+/* The functions of one of weft's own kernels, or of a kernel of oneDNN that is computed in parts.
+ * Their argument impl is the kernel's plan, Kernel.own_impl. */
 typedef struct OwnTable {
     /* NULL: the kernel has the name of Kernel.inner */
     const char *name;
@@ -44,8 +44,8 @@ struct Kernel {
     KernelKind kind;
     /* borrowed from the backend */
     Dnnl *dnnl;
-    /* functions of a kernel of weft's or of a kernel in parts; NULL: the kernel is one primitive of
-     * oneDNN */
+    /* functions of one of weft's own kernels, or of a kernel in parts; NULL: the kernel is one
+     * primitive of oneDNN */
     const OwnTable *table;
     /* plan of such a kernel, owned; NULL without a table */
     void *own_impl;

@@ -1,6 +1,7 @@
 /* Plans, builds and runs kernels: oneDNN's primitives are handled here; weft's own kernels
  * (dnnl_own.c) and oneDNN's kernels in parts (dnnl_parts.c) are called by their tables. The caller
- * provides scratch memory. Also dnnl_product, oneDNN's matrix product of plain fp32 matrices. */
+ * provides scratch memory. This file also has dnnl_product, oneDNN's matrix product of plain fp32
+ * matrices. */
 #include "dnnl_api.h"
 
 #include <string.h>
@@ -13,7 +14,7 @@ typedef struct RoleName {
     /* the argument of an execution */
     int arg;
 } RoleName;
-/* for each kind of kernel and each role */
+/* oneDNN's numbers for each kind of kernel and each role */
 static const RoleName role_names[KERNEL_KINDS][ROLES] = {
 #define FORWARD                                                                                    \
     {                                                                                              \

@@ -4,7 +4,8 @@
  *
  *   dense, forward    with more output channels than rows: blocks of output channels, whose y is
  *                     copied afterwards; a thread then reads only its part of the weight, which
- *                     may be in its core's cache after the update. Otherwise: rows of x and y.
+ *                     may be in its core's cache after the update. Otherwise, or if this gives
+ *                     one part: rows of x and y.
  *   dense, data       rows of x and y
  *   convolution,      samples, if oneDNN's kernel is a matrix product, or if oneDNN has another
  *   forward and data  kernel for one thread than for several; its other kernels add in the same
@@ -86,8 +87,8 @@ static int workers(const Parts *p)
 
 /* ---- planning ---- */
 
-/* Returns the number of output channels in a block of the weight; 0 if the output channels are not
- * the weight's outermost dimension in memory. */
+/* Returns the number of output channels in a block of the weight. Returns 0 if the format is not
+ * elementwise, or if the output channels are not the weight's outermost dimension in memory. */
 static int64_t output_block(const Format *w)
 {
     int64_t stride[FORMAT_DIMS], length[DNNL_MAX_NDIMS], dim[DNNL_MAX_NDIMS], size[FORMAT_DIMS];
@@ -114,7 +115,7 @@ static Format *outputs_format(const Format *y, int64_t count)
     return format_image(shape_of(4, dim[0], count, dim[2], dim[3]), block, false, format_type(y));
 }
 
-/* Divides the `rows` rows or samples into about `parts` parts. */
+/* Divides the `rows` rows or samples into about `parts` parts, at most PARTS. */
 static void divide_rows(Parts *p, Cut cut, int64_t rows, int64_t parts)
 {
     p->cut = cut;

@@ -16,11 +16,11 @@ typedef struct Linear {
     Kernel *data;
     /* kernel for the gradients of the parameters; NULL: all parameters are frozen */
     Kernel *weight;
-    /* reorder of the weight, in run->cache, to the order that the kernel `forward` reads; NULL:
-     * this is the stored order */
+    /* reorder that copies the weight to run->cache, in the order that the kernel `forward` reads;
+     * NULL: the kernel reads the stored order */
     Kernel *forward_copy;
-    /* reorder of the weight, in run->cache, to the order that the kernel `data` reads; NULL: this
-     * is the stored order, or data_shares is true */
+    /* reorder that copies the weight to run->cache, in the order that the kernel `data` reads;
+     * NULL: the kernel reads the stored order, or data_shares is true */
     Kernel *data_copy;
     /* reorder of the result of the kernel `weight` to the stored order; NULL: the kernel writes the
      * stored order */
