@@ -1,11 +1,11 @@
 /* dense: by oneDNN's inner product, by matrix products (dense_product.h) or, in bf16 with sums in
- * slices, by one smaller layer for each slice (dense_slices.h). x (N,T,in) is N*T rows. A flattened
- * image in blocked layout is read in that layout: the inner product is then 4-d, with a weight of
- * (out, C, H, W), which in plain order is out x (C*H*W). The weight is stored in plain order if
- * another operation shares it, or if there are many rows. With many rows, products on plain order
- * are faster in both backward directions, and forward needs no copy. (1536 to 384 features, 1024
- * rows, fp32, one thread of an EPYC with AVX-512: dw 107 GFLOP/s against 53 in a blocked order, dx
- * 106 against 88.) */
+ * slices, by one smaller layer for each slice (dense_slices.h). x (N,T,in) is read as N*T rows. A
+ * flattened image in blocked layout is read in that layout: the inner product is then 4-d, with a
+ * weight of (out, C, H, W), which in plain order is out x (C*H*W). The weight is stored in plain
+ * order if another operation shares it, or if x is no flattened image and has many rows. With many
+ * rows, products on plain order are faster in both backward directions, and forward needs no copy.
+ * (1536 to 384 features, 1024 rows, fp32, one thread of an EPYC with AVX-512: dw 107 GFLOP/s
+ * against 53 in a blocked order, dx 106 against 88.) */
 #include "../cpu.h"
 #include "dense_product.h"
 #include "dense_slices.h"
@@ -66,8 +66,8 @@ static TokenSums bias_sums(const OpSpec *s)
 static Status plan_linear(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
-    /* Every layout of x is accepted; but with slices only the plain one, which x also has on ranks
-     * that divide the layer, where x comes from an exchange. */
+    /* Without slices, every layout of x is accepted. With slices, x must be plain, as it is on
+     * ranks that divide the layer: there, x comes from an exchange. */
     const bool sliced = s->slices.total > 0;
     preferred[0] = in_precision(op, sliced ? layout_plain(s->x[0]) : s->x[0]);
     const DType type = s->y.dtype = preferred[0].dtype;

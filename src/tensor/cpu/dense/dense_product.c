@@ -9,9 +9,9 @@
 
 #include <omp.h>
 
-/* Without slices, weft's AVX2 kernel (simd/dense.c) computes products of OWN_ROWS to OWN_ROWS_END -
- * 1 rows. With fewer rows, half of its registers would be unused; with more rows, oneDNN makes a
- * whole step faster (of gpt: by a seventh, on two threads). */
+/* Without slices, weft's AVX2 kernel (simd/dense.c) computes products of OWN_ROWS to
+ * OWN_ROWS_END - 1 rows. With fewer rows, half of its registers would be unused; with more rows, a
+ * whole training step is faster with oneDNN (a step of gpt by a seventh, on two threads). */
 enum { OWN_ROWS = 16, OWN_ROWS_END = 256 };
 /* Division of a product that oneDNN computes. PARTS: maximum number of parts. PART_UNIT: parts
  * begin at rows and columns that are multiples of this number. PART_LEAST: minimum number of rows
@@ -74,9 +74,9 @@ static int64_t own_rows(void)
     return DENSE_TILE_ROWS(own_block_channels());
 }
 
-/* Chooses the division that gives the busiest thread the least work. The work is the thread's
- * multiply-adds plus the elements of a and b that it copies, each counted as DENSE_COLUMNS
- * multiply-adds. */
+/* Chooses the division that gives the busiest thread the least work. The work is the number of the
+ * thread's multiply-adds plus DENSE_COLUMNS times the number of elements of a and b that the thread
+ * copies. */
 static void divide(DenseRun *d, const DenseProduct *p)
 {
     double best = 0;
@@ -242,8 +242,8 @@ static void onednn_range(const DenseProduct *p, const DensePart *part, DenseRang
 }
 
 /* Computes a block of a product whose sums are cut into slices. Level l of `levels` has a sum of
- * 2^l slices that waits to be joined. The sum of slice i is joined with the sums of levels 0, 1,
- * ..., one for each trailing 1 bit of i. */
+ * 2^l slices that waits to be joined. If the last n bits of i are 1, the sum of slice i is joined
+ * with the sums of levels 0 to n - 1. */
 static void onednn_slices(const DenseProduct *p, const DensePart *block, float *levels)
 {
     const SimdTable *simd = simd_table(DTYPE_F32);

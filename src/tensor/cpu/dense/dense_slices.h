@@ -1,9 +1,9 @@
 /* A dense layer in bf16 whose sums are cut into slices (OpSpec.slices). It is computed as one
  * smaller layer for each slice of its inputs or outputs, by oneDNN's kernels for that size. The
- * smaller layers, and therefore their bits, are the same on any number of ranks. In forward if the
- * inputs are divided, and in the gradient of x if the outputs are, the result is a sum over slices.
- * Each smaller layer then gives a partial sum in fp32; the partial sums are joined by the binary
- * tree of neighbours, and the result is rounded once.
+ * smaller layers, and therefore their bits, are the same on any number of ranks. The result is a
+ * sum over slices in two cases: in forward if the inputs are divided, and in the gradient of x if
+ * the outputs are divided. Each smaller layer then gives a partial sum in fp32; the partial sums
+ * are joined by the binary tree of neighbours, and the result is rounded once.
  *
  * If other ranks have slices, too, an exchange next to the layer completes the sum. The tensor
  * between layer and exchange is y if the inputs are divided, else x. This tensor and its gradient

@@ -123,8 +123,8 @@ static void round_block(const Task *t, int64_t first, int64_t rows, float *sum)
 }
 
 /* Computes a block of a sum over slices. Level l of Memory.sums has a sum of 2^l slices that waits
- * to be joined. The partial sum of slice i is joined with the sums of levels 0, 1, ..., one for
- * each trailing 1 bit of i. */
+ * to be joined. If the last n bits of i are 1, the partial sum of slice i is joined with the sums
+ * of levels 0 to n - 1. */
 static void sum_block(const Task *t, int64_t first, int64_t rows, bool is_last, int thread,
                       Memory m)
 {

@@ -62,8 +62,8 @@ static Status kernel_of(Kernel **kernel, const Op *op, KernelKind kind, int64_t 
     return status;
 }
 
-/* Plans the same kernel for each thread. All get the format of the weight that the first one
- * has. */
+/* Plans the same kernel for each thread. All of them have the weight in the format that the first
+ * one has. */
 static Status kernels_of(Kernel ***kernels, const Op *op, KernelKind kind, int64_t width,
                          int64_t rows, const Format *w, const Kernel *hint)
 {
