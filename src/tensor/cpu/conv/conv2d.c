@@ -74,8 +74,8 @@ static void formats_free(ConvFormats *f)
     for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i) format_free(all[i]);
 }
 
-/* Sets the blocks of x and y that oneDNN chooses, or 8 where Desc cannot express oneDNN's choice;
- * for processors that the rules do not cover. */
+/* Sets the blocks of x and y to those that oneDNN chooses, or to 8 where Desc cannot express
+ * oneDNN's choice. Used on processors that the rules do not cover. */
 static Status query_blocks(Dnnl *dnnl, const OpSpec *s, ConvChoice *choice)
 {
     Kernel *k = NULL;
@@ -156,9 +156,9 @@ static void first_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvCho
         v->c * s->kernel[0] * s->kernel[1] >= TAPS_MIN;
 }
 
-/* Chooses weft's direct kernels for a depthwise convolution. Times of oneDNN's kernels divided by
- * those of weft's: 1.1 to 2.2 in forward (about 1 with stride 2 on AVX2), 1.02 to 6 for dx, and for
- * dw 0.5 to 1.8 while x and dy are in caches, else 1.4 to 2. */
+/* Chooses weft's direct kernels for a depthwise convolution. The time of oneDNN's kernels divided
+ * by the time of weft's is 1.1 to 2.2 in forward (about 1 with stride 2 on AVX2) and 1.02 to 6 for
+ * dx. For dw it is 0.5 to 1.8 while x and dy are in caches, else 1.4 to 2. */
 static void depthwise_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvChoice *choice)
 {
     enum { CACHED_BYTES = 48 << 20, LANES_512 = 16 };
@@ -180,9 +180,8 @@ static void depthwise_choose(const OpSpec *s, const ConvShape *v, int lanes, Con
 /* Chooses channel blocks of a vector's width, and then the algorithms. Every convolution of lenet,
  * resnet18, resnet50 and mobilenet_v2 was measured on one and two threads (bench/ops_bench.c):
  * direct kernels on such blocks reach 90 % of the machine's rate, and channels-last is nowhere
- * clearly faster. Input data of few channels stays plain, because it would not fill a block. If the
- * weight is shared, this is not done, because the weight's stored order must not depend on
- * need_dx. */
+ * clearly faster. Input data of few channels stays plain, because it would not fill a block, unless
+ * the weight is shared: the stored order of a shared weight must not depend on need_dx. */
 static Status conv_choose(const Op *op, const OpSpec *s, ConvChoice *choice)
 {
     enum { FEW_CHANNELS = 3 };
@@ -227,9 +226,9 @@ static Status plan_chosen(Op *op, const OpSpec *s, const ConvChoice *choice)
     return status;
 }
 
-/* If oneDNN has only its reference kernel for the chosen blocks (its AVX2 kernels need images at
- * least as large as the kernel), plans again with plain images, for which oneDNN uses matrix
- * products. */
+/* Plans with the chosen blocks first. oneDNN may have only its reference kernel for them, because
+ * its AVX2 kernels need images at least as large as the kernel. The plan is then made again with
+ * plain images, for which oneDNN uses matrix products. */
 Status conv_plan_linear(Op *op, const OpSpec *s, ConvBlocks *blocks)
 {
     ConvChoice choice = {0};

@@ -21,8 +21,8 @@
 #include <string.h>
 
 enum {
-    /* maximum number of floats in a block's columns, unless it has PIXELS_MIN pixels; they then fit
-     * a core's L2 cache */
+    /* maximum number of floats in a block's columns, so that they fit in a core's L2 cache; a block
+     * of PIXELS_MIN pixels may have more */
     COLUMNS = 96 << 10,
     /* minimum number of pixels of a block; small blocks are slow, because the product of each block
      * copies the weight */
@@ -65,7 +65,7 @@ struct ConvColumnsRun {
     int64_t sum;
 };
 
-/* The tensors of one call; a backward direction has the gradients of some of them. */
+/* The tensors of one call, or their gradients, as in kernel_run. */
 typedef struct ColumnsTask {
     const ConvColumnsRun *r;
     float *x, *weight, *y;

@@ -23,15 +23,16 @@ enum {
     /* number of tiles that an item transforms, and of tiles in a product that covers all input
      * channels */
     TILES = 48,
-    /* number of input channels of one product; the transformed kernels of a panel then fit a core's
-     * own cache */
+    /* number of input channels of one product; the transformed kernels of a panel then fit in a
+     * core's own cache */
     DEPTH = 64,
     /* maximum number of tiles in a pass, which is the maximum number of terms of a sum of dw within
      * a pass */
     TILES_MAX = 512,
     /* number of input channels of one product of dw */
     ROWS = 64,
-    /* bytes of V, and of Z, in a pass; they then fit a shared cache */
+    /* maximum number of bytes of V in a pass, or half of the bytes of V and Z, so that they fit in
+     * a shared cache; a pass of TILES tiles may have more */
     BYTES = 3 << 20,
     /* extra floats between slices, so that slices do not map to the same set of a cache */
     SKEW = 16,
