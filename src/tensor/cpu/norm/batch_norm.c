@@ -6,10 +6,11 @@
  * thread's cache.
  *
  * backward_begin computes the sums and stores them in `saved`; dw and dx are computed from these
- * sums. It masks dy in place only if dy is also the residual's gradient. `saved` has one bit per
- * element that says whether act clipped its input, so that backward need not read y. With silu,
- * backward_begin computes silu's input from x again, with the coefficients of y in `saved`, and
- * multiplies dy by silu's slope in place. With fixed statistics, forward is the same as in
+ * sums. `saved` has one bit per element that says whether act clipped its input, so that backward
+ * need not read y. dy is masked by these bits: an element counts as 0 where act clipped its input.
+ * If dy is also the residual's gradient, backward_begin sets such elements to 0 in memory. With
+ * silu, backward_begin computes silu's input from x again, with the coefficients of y in `saved`,
+ * and multiplies dy by silu's slope in place. With fixed statistics, forward is the same as in
  * evaluation, dx is the masked dy times a constant per channel, and `saved` has only the bits.
  *
  * If synced, the sums of all replicas' micro-batches are added between the two passes:
@@ -289,7 +290,7 @@ static void batch_norm_forward(Op *op, const OpRun *run)
     work_run(norm_map_body, &t, t.plan->parts * t.plan->v.groups, t.plan->v.n * t.plan->v.sample);
 }
 
-/* Does what backward_begin does with fixed statistics: masks dy in place if it is also the
+/* Does what backward_begin does with fixed statistics: masks dy in memory if dy is also the
  * residual's gradient. The pass also computes sums, which are not used. */
 static void fixed_begin(Op *op, const OpRun *run)
 {

@@ -76,8 +76,9 @@ size_t norm_workspace_bytes(const NormPlan *plan, int64_t coefs);
 void norm_stats(const NormTask *t, int64_t part, int64_t g);
 /* Computes y with coef. */
 void norm_apply(const NormTask *t, int64_t part, int64_t g);
-/* Sums dy and dy (x - mean). If there is a residual, whose gradient shares the memory of dy, also
- * masks dy in memory. With silu, multiplies dy by silu's slope in memory. */
+/* Sums dy and dy (x - mean). An element of dy counts as 0 if its bit in `keep` is 0. If there is a
+ * residual, whose gradient shares the memory of dy, such elements are also set to 0 in memory. With
+ * silu, dy is first multiplied by silu's slope, also in memory. */
 void norm_grad_sums(const NormTask *t, int64_t part, int64_t g);
 /* Computes dx with coef. */
 void norm_grad(const NormTask *t, int64_t part, int64_t g);
