@@ -31,8 +31,8 @@ enum {
     TILES_MAX = 512,
     /* number of input channels of one product of dw */
     ROWS = 64,
-    /* maximum number of bytes of V in a pass, or half of the bytes of V and Z, so that they fit in
-     * a shared cache; a pass of TILES tiles may have more */
+    /* Maximum number of bytes of V in a pass; for dw, V and Z together have at most twice this
+     * number. They then fit in a shared cache. A pass of TILES tiles may have more. */
     BYTES = 3 << 20,
     /* extra floats between slices, so that slices do not map to the same set of a cache */
     SKEW = 16,
