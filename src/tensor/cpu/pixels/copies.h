@@ -1,6 +1,6 @@
 /* The shared code of pad and of upsample to nearest pixels: an image y whose pixels are copies of
- * pixels of an image x of the same layout, or 0. The row of x depends only on the row of y, and the
- * column of x only on the column of y. */
+ * pixels of an image x of the same layout, or 0. The row of x that a pixel of y copies depends only
+ * on the pixel's row, and the column of x only on the pixel's column. */
 #ifndef WEFT_TENSOR_CPU_COPIES_H
 #define WEFT_TENSOR_CPU_COPIES_H
 

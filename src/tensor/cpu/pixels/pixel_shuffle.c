@@ -32,8 +32,8 @@ const OpInfo info_pixel_shuffle = {
     .acts = ACTS_NONE,
 };
 
-/* y gets the layout of x: plain, channels-last, or in blocks. But if y has fewer channels than a
- * block, it is plain. */
+/* y gets the layout of x: plain, channels-last, or in blocks. But if x is in blocks and y has fewer
+ * channels than a block, y is plain. */
 static Status shuffle_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
@@ -71,8 +71,8 @@ typedef struct ShuffleTask {
 COPY(uint32_t)
 COPY(uint16_t)
 
-/* Copies the pixels j, j + scale, j + 2 scale, ... of row `row` of channel c of sample n of y: from
- * x in forward, to dx in backward. */
+/* Works on the pixels j, j + scale, j + 2 scale, ... of row `row` of channel c of sample n of y: in
+ * forward, copies them from x to y; in backward, copies their gradients from dy to dx. */
 static void copy_column(const ShuffleTask *t, int64_t n, int64_t c, int64_t row, int64_t j)
 {
     const View *x = &t->x, *y = &t->y;

@@ -1,6 +1,7 @@
 /* Pooling in the layout of its input. An item of work_run is a plane: one channel group of one
  * sample. Max pooling saves the position of each maximum in its window, in a byte. If a fused relu
- * sets the maximum to 0, it saves POOL_NO_POSITION instead. Backward needs nothing else. */
+ * sets the maximum to 0, POOL_NO_POSITION is saved instead. The gradient of max pooling is computed
+ * from dy and these bytes alone. */
 #include "../mask.h"
 #include "../view.h"
 

@@ -1,9 +1,9 @@
 /* Computes upsample without changing the layout of the input. Nearest: each pixel is copied to
- * scale x scale pixels. Bilinear: the work is divided by rows of the result. For a row, first the
- * rows of the source are added with weights, then each pixel is a weighted sum of pixels of that
- * sum. The gradient is computed in the same way: a pixel of dx is a weighted sum of the pixels of
- * dy whose pixels of y were computed from it. Rows are added in ascending order, and then
- * columns. */
+ * scale x scale pixels. Bilinear: the work is divided by rows of the result. For a row of the
+ * result, a weighted sum of rows of the source is computed first; each pixel of the result is then
+ * a weighted sum of pixels of that row. The gradient is computed in the same way: a pixel of dx is
+ * a weighted sum of dy at the pixels of y that were computed from this pixel of x. Rows are added
+ * in ascending order, and then columns. */
 #include "../../places.h"
 #include "copies.h"
 
@@ -59,8 +59,8 @@ typedef struct TapArrays {
     float *weights;
 } TapArrays;
 
-/* Reserves the arrays of one dimension in `room`, for `results` sums with at most `terms` terms
- * together. Returns the sums, still empty. The caller fills them through *first, *place and
+/* Reserves the arrays of one dimension in `room`, for `results` sums that have at most `terms`
+ * terms in all. Returns the sums, still empty. The caller fills them through *first, *place and
  * *weight. */
 static ResampleTaps taps_take(TapArrays *room, int64_t results, int64_t terms, int **first,
                               int **place, float **weight)
