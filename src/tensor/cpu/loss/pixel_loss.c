@@ -9,8 +9,9 @@
  * Let w be the weight of a pixel's label, p the label's probability, and g the exponent `focus` (0
  * in softmax_loss). Without label smoothing, the loss of a sample is sum(w (1-p)^g (-log p)) /
  * sum(w) over its pixels that have a label; it is 0 if no pixel has one. y has a row for each
- * pixel: the pixel's term of the sum times pixels / sum(w), so that the mean of a sample's rows is
- * its loss. So the loss of a sample depends on that sample alone. */
+ * pixel. The loss in this row is the pixel's term of the sum, times the number of pixels, divided
+ * by sum(w). So the mean of a sample's rows is the sample's loss, which depends on that sample
+ * alone. */
 #include "pixel_loss.h"
 
 #include <math.h>

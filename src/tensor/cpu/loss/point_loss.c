@@ -3,9 +3,9 @@
  *
  *     loss of a sample = sum(w loss(x - target)) / sum(w)    over its targets that are not missing
  *
- * It is 0 for a sample without targets and for padding samples. The batch's loss is the mean over
- * samples, so it does not depend on how the batch is cut into micro-batches and ranks. The work is
- * cut into pieces of a sample, whose sums are added in their order. */
+ * This loss is 0 for a sample without targets and for padding samples. The batch's loss is the mean
+ * over samples, so it does not depend on how the batch is cut into micro-batches and ranks. The
+ * work is cut into pieces of a sample, whose sums are added in their order. */
 #include "loss.h"
 
 #include <string.h>

@@ -3,7 +3,8 @@
  * are gathered from all ranks and merged in the order of the slices (Shoeybi et al. 2019, section
  * 3), so all ranks get the same results. With OpSpec.slices, the results are also the same for any
  * number of ranks. A second gather collects the number of logits that rank above the label's. A
- * rank can count them only after the first gather, from which it gets the label's logit. */
+ * rank can count its logits of this kind only after the first gather, which gives it the label's
+ * logit. */
 #include "loss.h"
 
 #include <math.h>

@@ -255,8 +255,8 @@ static double class_target(const YoloItem *i, const float *row, int k)
     return k == (int)row[BOX_CLASS] ? i->factors.positive : i->factors.negative;
 }
 
-/* Adds the box and class parts of one match, and raises the objectness target of its cell to the
- * match's overlap. */
+/* Adds the box and class parts of one match. Sets the objectness target of the match's anchor and
+ * cell to the match's overlap if that is larger than the target. */
 static void match_forward(const YoloItem *i, const float *row, const BoxMatch *m, double *parts)
 {
     const MatchLogits logits = match_logits(i, m);
