@@ -1,5 +1,5 @@
-/* The operation channel_sum on channels-last images. When it is planned, tables of terms are made,
- * one for y and one for the gradient of each input; refresh copies the tables to the cache. In the
+/* The operation channel_sum on channels-last images. channel_sum_plan makes tables of terms, one
+ * for y and one for the gradient of each input; refresh copies the tables to the cache. In the
  * table of a gradient, the terms of a channel are the channels of y that read it, in ascending
  * order. */
 #include "cuda.h"
@@ -24,8 +24,9 @@ static ChannelTable table_at(const void *words, size_t at, int64_t channels)
     return (ChannelTable){first, shift, (const void *)(shift + channels)};
 }
 
-/* Returns whether term k of channel c of y is also a term of channel `channel` in the table of
- * dx[input]; with input -1, in the table of y, where a channel has only its own terms. */
+/* Returns whether term k of channel c of y gives a term of channel `channel` in the table of
+ * dx[input]. If `input` is -1, the table is that of y, in which a channel has only its own
+ * terms. */
 static bool has_term(const OpSpec *s, int input, int64_t channel, int c, int k)
 {
     const ChannelTerm *term = &s->channel_sums[c].term[k];

@@ -9,8 +9,9 @@ static Status concat_plan(Op *op, Desc preferred[SPEC_INPUTS])
     return OK;
 }
 
-/* Copies the inputs to y, or with back = true from dy to every dx. A row is a pixel of an image, or
- * a sample of another tensor. A row of y is the rows of the inputs one after the other. */
+/* Copies the inputs to y or, if `back` is true, dy to every dx. A row is a pixel of an image, or a
+ * sample of a tensor that is not an image. A row of y consists of the rows of the inputs, one after
+ * the other. */
 static void concat_copy(const Op *op, const OpRun *run, bool back)
 {
     const OpSpec *s = &op->spec;

@@ -1,10 +1,10 @@
 /* The operations conv2d and conv_transpose2d by cuDNN's graphs, channels last, with deterministic
- * engines. Weights are stored as [O][R][S][C / groups]. In bf16 and fp16 the cache has a copy of
- * the weights in that type, and the weight gradient is converted to fp32, because cuDNN has no
- * engine that writes it in fp32. In fp32, cuDNN also adds the bias and applies relu if it has a
- * plan for this. Otherwise weft's own kernels do so, and op->kernels says so; they always do in 16
- * bits and for conv_transpose2d. conv_transpose2d runs the same graphs with x and y exchanged: its
- * forward is the convolution's gradient of data. */
+ * engines. Weights are stored as [O][R][S][C / groups] (ConvShape). In bf16 and fp16 the cache has
+ * a copy of the weights in that type, and the weight gradient is converted to fp32, because cuDNN
+ * has no engine that writes it in fp32. In fp32, cuDNN also adds the bias of a conv2d and applies
+ * relu if it has a plan for this. In all other cases weft's own kernels add the bias; in fp32,
+ * op->kernels then says so. conv_transpose2d runs the same graphs with x and y exchanged: forward
+ * of conv_transpose2d is the gradient of a convolution by its input. */
 #include "libraries/cudnn_graph.h"
 #include "tensor/op_list.h"
 
@@ -21,8 +21,8 @@ typedef struct Conv {
     const DnnPlan *data_added;
     /* true: `forward` also adds the bias and applies relu, if there is one */
     bool fuses_bias;
-    /* bytes of cuDNN's workspace, at the start of the workspace; scratch of weft's own kernels
-     * follows */
+    /* bytes of cuDNN's part of OpRun.workspace, which comes first; scratch of weft's own kernels
+     * follows it */
     size_t cudnn_bytes;
     int64_t weight_count;
 } Conv;
@@ -71,16 +71,16 @@ static void describe_tensors(DnnTensor tensor[TENSORS], const Op *op)
     tensor[Y] = channels_last(type, n.n, n.o, n.p, n.q);
 }
 
-/* Returns true in fp32 without TF32; then engines with tensor cores are excluded. */
+/* Returns true in fp32 without TF32. Engines with tensor cores are then excluded. */
 static bool full_precision(const Op *op)
 {
     return !is_16_bit(op) && !cuda_state(op)->tf32;
 }
 
 /* Plans a conv2d with its bias, and with relu if it has this activation, in one graph. Returns NULL
- * if cuDNN has no such plan, without a bias, with relu6, and for conv_transpose2d. Also returns
- * NULL in 16-bit types, for which cuDNN would compile a kernel for each shape; that takes a second
- * or more. */
+ * if cuDNN has no such plan, if there is no bias, if the activation is relu6, and for
+ * conv_transpose2d. Also returns NULL in 16-bit types, because cuDNN would then compile a kernel
+ * for each shape, which takes a second or more. */
 static const DnnPlan *plan_biased(const Op *op)
 {
     char why[256];

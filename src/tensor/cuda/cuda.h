@@ -44,7 +44,8 @@ typedef struct CudaState {
     Stream compute;
     /* bytes of device memory allocated by BackendTable.alloc and for cuBLASLt's workspace */
     size_t allocated_bytes;
-    /* bytes of shared memory in which a thread block of softmax_loss may keep a row of logits */
+    /* bytes of shared memory in which a thread block of softmax_loss may keep a row of logits; 0 if
+     * `device` is -1 */
     int64_t softmax_shared_bytes;
     /* cuBLASLt's handle; owned */
     cublasLtHandle_t blas;
@@ -137,8 +138,8 @@ typedef struct CudaRows {
 /* Copies `rows` rows of `bytes` bytes each. Any pitch is allowed, even a pitch above CUDA's limit
  * (copy_rows.c). */
 void cuda_copy_rows(cudaStream_t stream, CudaRows to, CudaRows from, size_t bytes, size_t rows);
-/* Returns a text for the end of an error message: "", or while a CUDA graph is recorded, the fact
- * and how to run without recording. Some calls fail only then. */
+/* Returns a text for the end of an error message. While a CUDA graph is recorded, the text says so
+ * and how to run without recording, because some calls fail only then. At other times it is "". */
 const char *cuda_recording_note(void);
 /* The functions of BackendTable that record a CUDA graph and replay it (recording.c). */
 void cuda_record_begin(Stream *stream);
@@ -146,8 +147,8 @@ Recording *cuda_record_end(Stream *stream, const char **why);
 void cuda_replay(Recording *recording, Stream *stream);
 void cuda_recording_free(Recording **recording);
 
-/* Returns CUDA's ordinal of the GPU that is number `number`, from 0 on, if the `count` GPUs of this
- * process are sorted by their addresses on the PCI bus. */
+/* Sorts the `count` GPUs of this process by their addresses on the PCI bus, and returns CUDA's
+ * ordinal of the GPU at position `number`, counted from 0. */
 int cuda_device_by_bus(int number, int count);
 /* Checks a call inside a step: dies with the text of the call and CUDA's message if `error` is an
  * error. */
@@ -185,8 +186,8 @@ static inline Desc cuda_desc(const Op *op, Shape shape)
 }
 enum { ROW_BLOCK = 64, WIDE_ROW = 1024 };
 /* Returns whether dense pads the rows of its output to a multiple of ROW_BLOCK elements. It does so
- * for 16-bit rows whose width is at least WIDE_ROW and no multiple of 8: tensor cores are faster on
- * aligned rows, and for wide rows the padding costs little. */
+ * for 16-bit rows whose width is at least WIDE_ROW and not a multiple of 8, because tensor cores
+ * are faster on aligned rows, and for wide rows the padding costs little. */
 static inline bool cuda_rows_padded(DType type, int64_t width)
 {
     return dtype_bytes(type) == 2 && width % 8 != 0 && width >= WIDE_ROW;
@@ -194,8 +195,8 @@ static inline bool cuda_rows_padded(DType type, int64_t width)
 
 /* Sets preferred[i] to the layout that the operation requires of input i: plain order if the input
  * has integers, else the layout that cuda_desc returns. Returns true if every input has its layout.
- * If not, the plan function that has called this returns, and the planner inserts reorders and
- * calls the plan function again. */
+ * If it returns false, the calling plan function returns, too; the planner then inserts reorders
+ * and calls the plan function again. */
 bool cuda_inputs_fit(const Op *op, Desc preferred[SPEC_INPUTS]);
 /* Copies host memory from the order (samples, channels, pixels) to channels last (to_last = true),
  * or back. */

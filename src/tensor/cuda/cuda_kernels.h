@@ -17,12 +17,14 @@ extern "C" {
 #endif
 #include "tensor.h"
 
-/* How thread blocks cover a matrix (rows, columns). A block has `packs` threads along a row, each
- * with a few neighbouring elements, times `rows` threads along a column; `across` blocks next to
- * each other cover all columns. */
+/* How thread blocks cover a matrix (rows, columns). A block has packs x rows threads: `packs`
+ * threads along a row, of which each has a few neighbouring elements, and `rows` threads along a
+ * column. `across` blocks next to each other cover all columns. */
 typedef struct CudaTile {
     int64_t packs, rows, across;
 } CudaTile;
+/* CUDA_THREADS: threads of a block in most kernels. CUDA_SUM_BLOCKS, CUDA_SUM_ROWS: see
+ * cuda_sum_parts. */
 enum { CUDA_THREADS = 256, CUDA_SUM_BLOCKS = 264, CUDA_SUM_ROWS = 16 };
 /* Returns the tile for a matrix with `columns` columns. elements: elements of a thread. */
 static inline CudaTile cuda_tile(int64_t columns, int elements)
@@ -33,15 +35,16 @@ static inline CudaTile cuda_tile(int64_t columns, int elements)
     return (CudaTile){packs, CUDA_THREADS / packs, across};
 }
 /* Returns the number of elements that a thread reads or writes with one access, in rows that begin
- * `stride` elements apart: those of 16 bytes, or 1 if not all rows would be aligned to 16 bytes. */
+ * `stride` elements apart. An access has 16 bytes if all rows are then aligned to 16 bytes;
+ * otherwise it has 1 element. */
 static inline int cuda_pack_size(DType type, int64_t stride)
 {
     int size = 16 / (int)dtype_bytes(type);
     return stride % size == 0 ? size : 1;
 }
-/* Returns the number of parts into which a sum over rows is divided. Several parts have at most
- * CUDA_SUM_BLOCKS blocks in all, two for each of the 132 processors of a large GPU, and each thread
- * has at least CUDA_SUM_ROWS rows. */
+/* Returns the number of parts into which a sum over rows is divided. If there are several parts,
+ * they have at most CUDA_SUM_BLOCKS blocks in all, which is two for each of the 132 multiprocessors
+ * of a large GPU, and each thread has at least CUDA_SUM_ROWS rows. */
 static inline int64_t cuda_sum_parts(DType type, int64_t rows, int64_t columns)
 {
     CudaTile tile = cuda_tile(columns, cuda_pack_size(type, columns));
@@ -50,9 +53,9 @@ static inline int64_t cuda_sum_parts(DType type, int64_t rows, int64_t columns)
     return parts > 1 ? parts : 1;
 }
 
-/* Returns the number of parts of a sum over rows in a kernel that also writes rows. Each block, not
- * each thread, has at least CUDA_SUM_ROWS rows, so that fewer rows are enough to use all of the
- * GPU. */
+/* Returns the number of parts of a sum over rows in a kernel that also writes rows. If there are
+ * several parts, each block (in cuda_sum_parts: each thread) has at least CUDA_SUM_ROWS rows, so
+ * that fewer rows are enough to use the whole GPU. */
 static inline int64_t cuda_row_parts(int64_t rows)
 {
     int64_t parts = rows / CUDA_SUM_ROWS;
@@ -173,8 +176,8 @@ typedef struct EmbeddingRun {
     void *y;
     const void *dy;
     float *dw;
-    /* scratch of backward, [cuda_sort_scratch(count)]; the indices of the sorted tokens are at its
-     * beginning afterwards */
+    /* scratch of backward, [cuda_sort_scratch(count)]; backward leaves the indices of the sorted
+     * tokens at its beginning */
     int32_t *order;
     /* count: number of tokens, with padding; real: number of tokens of real samples; width: columns
      * of w */
@@ -216,8 +219,9 @@ cudaError_t launch_swiglu_backward(cudaStream_t stream, SwigluRun run);
 
 /* dropout.cu: to = from * (kept ? scale : 0), for channels-last images, or for samples in plain
  * order (one channel, all elements as pixels). A sample may be this rank's slice of a complete
- * sample. Its element i, in plain order, is element i / run_elements * stride + first + i %
- * run_elements of the complete sample; the random number depends on the latter index. */
+ * sample. Element i of the slice, in plain order, is element i / run_elements * stride + first + i
+ * % run_elements of the complete sample. The random number depends on the index in the complete
+ * sample. */
 typedef struct DropoutRun {
     DType type;
     const void *from;
@@ -304,9 +308,8 @@ typedef struct PoolRun {
     DType type;
     const void *x, *dy;
     void *y, *dx;
-    /* position of each maximum in its window; POOL_NO_POSITION if relu has set the output to 0, or
-     * if no pixel is larger than -infinity; NULL: an output is the average over the pixels of its
-     * window that are inside the image */
+    /* position of each maximum in its window; POOL_NO_POSITION if relu has set the output to 0;
+     * NULL: an output is the average over the pixels of its window that are inside the image */
     uint8_t *max_index;
     bool relu;
     int kernel[2], stride[2], pad[2], h, w, p, q;

@@ -74,7 +74,7 @@ int cuda_device_count(const char **why)
     int count = 0;
     cudaError_t error = cudaGetDeviceCount(&count);
     if (error != cudaSuccess) {
-        /* clears the error, which the next kernel launch would report */
+        /* clears the error; otherwise the next kernel launch would report it */
         cudaGetLastError();
         count = 0;
     }

@@ -1,8 +1,8 @@
 /* Dropout. The mask is the same as on the CPU. It is a function of the seed, the step, the node,
- * the sample's id and an index: of the element in plain order or, if complete channels are dropped,
- * of the channel. The random numbers are those of Philox4x32-10 (Salmon et al. 2011). Philox's key
- * for a sample is itself drawn by Philox, for the purpose RNG_DROPOUT, from the seed, the step and
- * a hash (XXH64) of node and sample id. */
+ * the sample's id, and the index of the element in plain order or, if complete channels are
+ * dropped, of the channel. The random numbers are those of Philox4x32-10 (Salmon et al. 2011).
+ * Philox's key for a sample is itself drawn by Philox, for the purpose RNG_DROPOUT, from the seed,
+ * the step and a hash (XXH64) of node and sample id. */
 #include "passes/elem.cuh"
 
 /* BATCH: packs of elements that a thread loads before it stores the first. SAMPLES: largest second
@@ -120,8 +120,8 @@ static __global__ void __launch_bounds__(THREADS, 4) pack_kernel(DropoutRun run)
     }
 }
 
-/* Handles all other samples. Each thread has four elements at a time, which may need two draws or
- * more. Grid: groups of four elements, samples. */
+/* Handles the samples that pack_kernel cannot handle. Each thread has four elements at a time,
+ * which may need two draws or more. Grid: groups of four elements, samples. */
 template <class T, bool SLICED> static __global__ void quad_kernel(DropoutRun run)
 {
     int64_t step = (int64_t)gridDim.x * THREADS;

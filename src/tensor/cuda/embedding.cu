@@ -29,7 +29,8 @@ template <class T, int E, bool ALIGNED> static __global__ void gather_kernel(Emb
             int64_t token = i < run.real ? run.tokens[i] : 0;
             int64_t row = row_of(i);
             bool valid = token >= 0 && token < run.vocab, here = row >= 0 && row < run.rows;
-            /* -0, because adding it to the row of the rank that has the row changes no bit */
+            /* -0, because the sum of -0 and the values of the rank that has the row has the bits of
+             * those values */
             const float absent = i < run.real ? -0.0f : 0.0f;
             float out[E];
         /* a token outside the vocabulary makes the loss NaN */
@@ -45,7 +46,7 @@ template <class T, int E, bool ALIGNED> static __global__ void gather_kernel(Emb
  * with equal digits:
  *
  *     count_digits     counts[block][digit] = number of tokens with the digit in the block's tile
- *     place_digits     counts[block][digit] = position of the first of them in the sorted order
+ *     place_digits     counts[block][digit] = position of the first such token in the sorted order
  *     move_tokens      writes each token's index to its position
  */
 

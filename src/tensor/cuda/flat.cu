@@ -78,8 +78,8 @@ static __global__ void squares_kernel(double *out, const float *x, int64_t n)
     sum_chunk_squares<ALIGNED>(out, x, chunk_of_range(n));
 }
 
-/* Grid: one block for each chunk. Checks the alignment here, because it differs between the chunks
- * of an arena. */
+/* Grid: one block for each chunk. The kernel, not the launcher, checks the alignment, because it
+ * differs between the chunks of an arena. */
 static __global__ void chunk_squares_kernel(double *out, const float *x, const FlatChunk *chunk)
 {
     const FlatChunk this_chunk = chunk[blockIdx.x];
@@ -167,8 +167,9 @@ static __global__ void exact_squares_kernel(SquareSum *out, const float *x, int6
         sum_chunk_exactly<false>(out, x, this_chunk);
 }
 
-/* Returns the arguments with the numbers of the present step, which are in device memory, unless
- * a.now is NULL. A replayed launch has the arguments of the step in which it was recorded. */
+/* Returns the arguments with the numbers of the current step. Unless a.numbers is NULL, these are
+ * read from device memory, because a replayed launch has the arguments of the step in which it was
+ * recorded. */
 static __device__ __forceinline__ SgdArgs with_step_numbers(SgdArgs a)
 {
     if (!a.numbers) return a;
@@ -191,7 +192,8 @@ static __device__ __forceinline__ AdamArgs with_step_numbers(AdamArgs a)
     return a;
 }
 
-/* Sets *found to 1 if an element is infinite or NaN. Several threads may write this 1. */
+/* Sets *found to 1 if an element is infinite or NaN. Several threads may write *found; all write
+ * 1. */
 template <bool ALIGNED>
 static __global__ void find_not_finite_kernel(float *found, const float *x, int64_t n)
 {

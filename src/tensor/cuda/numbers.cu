@@ -1,7 +1,7 @@
 /* Single numbers that stay on the GPU, so that the host need not wait for them: the numbers of a
  * step (StepNumbers, UpdateNumbers), the sums of a loss, sums of squares, the factor of gradient
- * clipping. In a sum, which is in double or exact, thread t adds elements t, t + THREADS, ..., then
- * a tree adds the sums of the threads. clip_kernel adds in ascending order instead. */
+ * clipping. Sums are in double or exact. In a sum, thread t adds elements t, t + THREADS, ..., and
+ * then a tree adds the sums of the threads. Only clip_kernel adds in ascending order. */
 #include "cuda_kernels.h"
 #include "passes/launch.cuh"
 
@@ -84,7 +84,7 @@ static __global__ void join_squares_kernel(SquareSum *out, double *value, const 
     value[blockIdx.x] = exact_value(part[0]);
 }
 
-/* Grid: one thread, which is enough, because there is only one sum of squares for each tensor. */
+/* Grid: one thread. It is enough, because there is only one sum of squares for each tensor. */
 static __global__ void clip_kernel(float *grad_scale, const double *squares, int count,
                                    double limit)
 {

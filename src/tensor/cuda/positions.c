@@ -1,6 +1,6 @@
 /* The operation positions: adds row t of the table to position t of each sample. A sample is
- * treated as one row of length x width columns, to which the same number of elements of the table
- * is added. They begin at the table's row for the first position of the slice. */
+ * treated as one row of length x width columns. A range of the table with that number of elements
+ * is added to this row. The range begins at the table's row for the first position of the slice. */
 #include "cuda.h"
 
 static int64_t sample_elements(const Op *op)
@@ -77,9 +77,8 @@ static void sum_columns(const Op *op, const OpRun *run, int64_t first, int64_t c
                "kernel column_sum");
 }
 
-/* Sums dy over the samples. If sums are cut into slices of the sequence, the columns of each slice
- * are summed alone. So the order of a sum over samples does not depend on the tokens that a rank
- * has. */
+/* Sums dy over the samples. If sums are cut into slices of the sequence, each slice is summed
+ * separately. So the order of a sum over samples does not depend on the tokens that a rank has. */
 static void positions_backward_weight(Op *op, const OpRun *run)
 {
     const OpSpec *s = &op->spec;
@@ -87,7 +86,8 @@ static void positions_backward_weight(Op *op, const OpRun *run)
     const int64_t width = s->y.shape.dim[2], first = s->slice.first;
     const int64_t whole = s->slice.ranks ? s->slice.whole : s->y.shape.dim[1];
     float *dw = run->dw[0] + first * width;
-    /* -0, because adding it to the sum of the rank that has the row changes no bit */
+    /* -0, because the sum of -0 and the gradient of the rank that has the row has the bits of that
+     * gradient */
     if (s->y.shape.dim[1] < whole)
         cuda_check(launch_fill(cuda_stream(op), run->dw[0], -0.0f, whole * width), "kernel fill");
     if (whole * width < op->w_elements[0])

@@ -33,7 +33,7 @@ Recording *cuda_record_end(Stream *stream, const char **why)
     if (error == cudaSuccess) error = cudaGraphInstantiate(&executable, graph, 0);
     if (graph) CUDA_CALL(cudaGraphDestroy(graph));
     if (error != cudaSuccess) {
-        /* clears the error, which the next kernel launch would report */
+        /* clears the error; otherwise the next kernel launch would report it */
         cudaGetLastError();
         *why = cudaGetErrorString(error);
         return NULL;

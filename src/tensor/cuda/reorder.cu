@@ -89,8 +89,8 @@ static TransposeRun plan_transpose(const ReorderRun &run)
     return t;
 }
 
-/* Converts fp32 images from plain order to channels last. Each thread has E pixels of every sample,
- * which become E * CHANNELS contiguous elements. */
+/* Converts fp32 images from plain order to channels last. A thread converts E pixels of a sample at
+ * a time, which become E * CHANNELS contiguous elements. */
 template <int CHANNELS, int E, class TO>
 static __global__ void __launch_bounds__(THREADS, 4)
     planes_kernel(TO *to, const float *from, int64_t samples, int64_t pixels)

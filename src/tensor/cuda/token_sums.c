@@ -29,7 +29,7 @@ typedef struct Places {
     float *all;
     /* scratch of TokenSum */
     float *partial;
-    /* copies of one slice's rows of the numbers that forward saved */
+    /* copy of the numbers that forward saved for one slice's rows */
     float *saved;
     /* x, dy: copies of one slice's rows of x and of dy */
     char *x, *dy;

@@ -1,6 +1,6 @@
 /* Gradients of norms and biases as sums over slices of the sequence (OpSpec.tokens). The rows of
- * each slice are copied next to each other and summed alone. Then the binary tree of neighbours
- * adds the sums of this rank's slices, and after that the sums of the ranks. */
+ * each slice are copied next to each other, and each slice is summed separately. Then the binary
+ * tree of neighbours adds the sums of this rank's slices, and after that the sums of the ranks. */
 #ifndef WEFT_CUDA_TOKEN_SUMS_H
 #define WEFT_CUDA_TOKEN_SUMS_H
 
@@ -15,7 +15,7 @@ static inline size_t cuda_aligned(size_t bytes)
 
 /* The rows of one slice. */
 typedef struct TokenRows {
-    /* x: rows of x, not valid unless TokenSums.reads_x is set; dy: rows of dy */
+    /* x: rows of x, valid only if TokenSums.reads_x is true; dy: rows of dy */
     const void *x, *dy;
     /* the numbers that forward saved for each row, [rows][TokenSums.saved] */
     float *saved;
@@ -24,8 +24,9 @@ typedef struct TokenRows {
     /* number of rows of real samples, which come first */
     int64_t real;
 } TokenRows;
-/* Queues the kernels that write TokenSums.sums sums over the rows, of TokenSums.width floats each,
- * to `out`. partial: scratch of TokenSums.partial floats. */
+/* Queues the kernels that sum over the rows. There are TokenSums.sums sums of TokenSums.width
+ * floats each, which are written to `out` one after the other. partial: scratch of
+ * TokenSums.partial floats. */
 typedef void (*TokenSum)(const Op *op, const TokenRows *rows, float *out, float *partial);
 
 typedef struct TokenSums {
