@@ -8,9 +8,9 @@
 #define GELU_SCALE 0.7978845608028654f /* sqrt(2 / pi) */
 #define GELU_CUBIC 0.044715f
 
-/* Computes the logistic function with the fast exponential and division, which are accurate to a
- * few units in the last place. With the exact functions, arithmetic and not memory would limit the
- * kernels. For large |x| the result is exactly 0 or 1. */
+/* Computes the logistic function with the fast exponential and the fast division. Their error is a
+ * few units in the last place, and grows with |x|. With the exact functions, arithmetic and not
+ * memory would limit the speed of the kernels. For large |x| the result is exactly 0 or 1. */
 static __device__ __forceinline__ float sigmoid(float x)
 {
     return __fdividef(1, 1 + __expf(-x));
@@ -45,8 +45,8 @@ static __device__ __forceinline__ float tanh_near(float x)
     return x != x ? x : fminf(fmaxf(__fdividef(c * p, q), -1), 1);
 }
 
-/* mish and mish_slope compute mish(x) = x w / (w + 2), where w = e (e + 2) and e = exp(x), and its
- * derivative. From x = 20 on the quotient is 1. */
+/* mish computes mish(x) = x w / (w + 2), where w = e (e + 2) and e = exp(x); mish_slope computes
+ * its derivative. From x = 20 on, w / (w + 2) is 1 in fp32. */
 static __device__ __forceinline__ float mish(float x)
 {
     const float e = __expf(x > 20 ? 20 : x), w = e * (e + 2);
@@ -98,8 +98,8 @@ template <Act ACT> static __device__ __forceinline__ float act_slope(float at, f
     return 1;
 }
 
-/* Runs LAUNCH(A), where A is the activation as a compile-time constant, if other operations may
- * apply the activation to their outputs; otherwise does nothing. */
+/* Runs LAUNCH(A), where A is the activation as a compile-time constant, if it is one that other
+ * operations may apply to their outputs. Does nothing for any other activation. */
 #define ACT_SWITCH(act, LAUNCH)                                                                    \
     switch (act) {                                                                                 \
     case ACT_RELU:                                                                                 \

@@ -12,9 +12,9 @@
 
 enum {
     JOIN_ROWS = 32,
-    /* largest number of blocks of a launch, which loop over the rows: twelve for each of the 132
-     * processors of a large GPU; if a processor runs two, three, four or six blocks at a time, its
-     * last round of blocks is then full, too */
+    /* Largest number of blocks of a launch; the blocks loop over the rows. It is 12 for each of the
+     * 132 multiprocessors of a large GPU. A multiprocessor that runs 2, 3, 4 or 6 blocks at a time
+     * then also runs that number in its last round. */
     MAP_BLOCKS = 1584
 };
 
@@ -44,8 +44,8 @@ static inline LaunchShape grid_over_parts(int64_t columns, int elements, int64_t
             dim3((unsigned)tile.packs, (unsigned)tile.rows)};
 }
 
-/* Returns the first column of this thread. For some threads at the end it is beyond the last
- * column. */
+/* Returns the first column of this thread. For some threads of the last block it is beyond the last
+ * column of the matrix. */
 template <int E> static __device__ __forceinline__ int64_t first_column()
 {
     return ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * E;
@@ -95,9 +95,9 @@ static __device__ __forceinline__ void store_part(S *partial, int64_t part, int6
 }
 
 /* Computes this block's part of K sums for each column, and stores it in partial (parts, K,
- * columns). load(row) is called for a batch of U rows, then add(row, loaded, sum) for each row of
- * the batch, which adds to the floats sum[k][element]. After each batch, the floats are added to
- * sums of type S. */
+ * columns). For a batch of U rows, load(row) is called for every row, and then add(row, loaded,
+ * sum) for every row; `add` adds to the floats sum[k][element]. After each batch, the floats are
+ * added to sums of type S. */
 template <class S, int K, int E, int U, class Load, class Add>
 static __device__ __forceinline__ void sum_part(S *partial, int64_t rows, int64_t columns,
                                                 Load load, Add add)

@@ -41,8 +41,8 @@ static __device__ __forceinline__ void store_float(__half *to, float value)
 /* PACK_BYTES: bytes of one access. BATCH_BYTES: bytes that a thread has in flight. */
 enum { PACK_BYTES = 16, BATCH_BYTES = 64 };
 
-/* E elements of type T. With E = PACK(T) it is one access of 16 bytes. The elements stay packed in
- * words until they are used, because unpacking would wait for the load. */
+/* A Pack has E elements of type T; with E = PACK(T) it has the size of one access. The elements
+ * stay packed in words until they are used, because unpacking would wait for the load. */
 #define PACK(T) (PACK_BYTES / (int)sizeof(T))
 constexpr int pack_alignment(int bytes)
 {
@@ -74,16 +74,16 @@ template <class T, int E> struct TwoPacks {
     Pack<T, E> a, b;
 };
 
-/* Returns whether all addresses are multiples of 16 bytes; NULL counts as one. Launchers check
- * this, because a range may begin anywhere. */
+/* Returns whether all addresses are multiples of 16 bytes. NULL counts as a multiple. Launchers
+ * check this, because a range may begin anywhere. */
 static inline bool aligned_to_packs(const void *a, const void *b = nullptr, const void *c = nullptr,
                                     const void *d = nullptr)
 {
     return ((uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (uintptr_t)d) % PACK_BYTES == 0;
 }
 
-/* Prefetches a complete row into the L2 cache, for a block that first has to wait for another
- * load. */
+/* Prefetches a complete row into the L2 cache. This helps a block that first has to wait for
+ * another load. */
 template <class T> static __device__ __forceinline__ void prefetch_row(const T *row, int64_t width)
 {
 #ifdef __CUDA_ARCH__
@@ -95,8 +95,8 @@ template <class T> static __device__ __forceinline__ void prefetch_row(const T *
 #endif
 }
 
-/* Reads E elements. ALIGNED: with one access, for which `from` must be aligned; otherwise one by
- * one. */
+/* Reads E elements. ALIGNED: true if `from` is aligned to packs; false: the elements are read one
+ * by one. */
 template <int E, bool ALIGNED, class T>
 static __device__ __forceinline__ Pack<T, E> read_pack(const T *from)
 {

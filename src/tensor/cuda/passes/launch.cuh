@@ -10,7 +10,7 @@
 
 enum { THREADS = CUDA_THREADS, WARP = 32, WARPS = THREADS / WARP };
 
-/* Returns the number of blocks for n elements, of which a block has per_block. */
+/* Returns the number of blocks for n elements, with per_block elements in each block. */
 static inline unsigned blocks_for(int64_t n, int64_t per_block)
 {
     return (unsigned)((n + per_block - 1) / per_block);
@@ -29,7 +29,7 @@ static __device__ __forceinline__ int64_t warp_row()
 }
 
 /* Adds the values of a block's THREADS threads by a tree. The result is valid in thread 0. All
- * threads of the block call it. */
+ * threads of the block must call this function. */
 static __device__ __forceinline__ double block_sum(double value)
 {
     __shared__ double sums[THREADS];
@@ -42,8 +42,8 @@ static __device__ __forceinline__ double block_sum(double value)
     return sums[0];
 }
 
-/* Bytes as an argument of a launch, which CUDA copies at the call. An asynchronous copy would need
- * host memory that stays unchanged until the copy is done. */
+/* Bytes that are passed as an argument of a launch. CUDA copies the arguments at the call. An
+ * asynchronous copy would instead need host memory that stays unchanged until the copy is done. */
 template <int BYTES> struct Bytes {
     unsigned char byte[BYTES];
 };
@@ -81,8 +81,9 @@ static __device__ __forceinline__ void batch(int64_t first, int64_t last, int64_
         if (ALL || first + u * step < last) finish(first + u * step, loaded[u]);
 }
 
-/* Calls finish(i, load(i)) for i = first, first + step, ... below `last`, in batches of U. All
- * calls of load of a batch come before its first call of finish, which may store. */
+/* Calls finish(i, load(i)) for i = first, first + step, ... below `last`, in batches of U. In a
+ * batch, all calls of load come before the first call of finish, because finish may store to
+ * memory. */
 template <int U, class Load, class Finish>
 static __device__ __forceinline__ void in_batches(int64_t first, int64_t last, int64_t step,
                                                   Load load, Finish finish)

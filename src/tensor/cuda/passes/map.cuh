@@ -4,8 +4,8 @@
 
 #include "elem.cuh"
 
-/* BATCH: number of packs of E elements that a thread loads at a time from each input. BATCH_BYTES
- * are then in flight, unless this would need less than 1 or more than 4 packs. */
+/* BATCH: number of packs of E elements that a thread loads at a time from each input. It is at
+ * least 1 and at most 4; within these limits, BATCH_BYTES are in flight. */
 template <class F, class FROM, int E> struct MapSize {
     enum {
         BYTES = E * (int)sizeof(FROM) * (F::INPUTS > 1 ? 2 : 1),
@@ -15,8 +15,8 @@ template <class F, class FROM, int E> struct MapSize {
     };
 };
 
-/* Computes to[0 .. n). F::INPUTS: number of arrays that are read: 0; 1, only a; 2, a and b. `to`
- * may be an array that is read if TO is FROM. */
+/* Computes to[0 .. n). F::INPUTS: number of arrays that are read: 0, 1 (only a) or 2 (a and b).
+ * `to` may be an array that is read if TO is FROM. */
 template <class F, class TO, class FROM, int E>
 static __global__ void map_kernel(F f, TO *to, const FROM *a, const FROM *b, int64_t n)
 {

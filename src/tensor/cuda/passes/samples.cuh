@@ -1,7 +1,7 @@
-/* Passes over channels-last images (samples, pixels, channels) that read or compute numbers for
- * each channel of each sample. They work as the passes of columns.cuh do, with the pixels of a
- * sample as rows. The third dimension of a grid is for the samples: a block computes samples
- * blockIdx.z, blockIdx.z + gridDim.z, ... */
+/* Passes over channels-last images (samples, pixels, channels). These passes read or compute
+ * numbers for each channel of each sample. They work as the passes of columns.cuh do, with the
+ * pixels of a sample as rows. The third dimension of a grid is for the samples: a block computes
+ * samples blockIdx.z, blockIdx.z + gridDim.z, ... */
 #ifndef WEFT_SAMPLES_CUH
 #define WEFT_SAMPLES_CUH
 
@@ -37,7 +37,8 @@ static inline LaunchShape grid_of_sums(const SampleShape &s, int elements)
 }
 
 /* Returns the launch shape of each_row over the pixels of each sample. elements: channels of a
- * thread; batch: pixels of a batch. The more samples there are, the fewer blocks has each. */
+ * thread; batch: pixels of a batch. The more samples there are, the fewer blocks each sample
+ * has. */
 static inline LaunchShape grid_of_pass(const SampleShape &s, int elements, int batch)
 {
     LaunchShape on = grid_over_rows(s.pixels, s.channels, elements, batch);
