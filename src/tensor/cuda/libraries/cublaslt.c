@@ -1,5 +1,5 @@
 /* Binds cuBLASLt at run time. If the program were linked with it, every start would take 80 ms
- * longer, even of a run on CPUs. */
+ * longer, even the start of a run on CPUs. */
 #include "../cuda.h"
 
 CublasLt cublaslt;

@@ -1,7 +1,7 @@
 /* Chooses cuDNN's engine for a graph: the recorded engine; if none is recorded, the fastest by time
- * if cuda_times_algorithms; otherwise cuDNN's first choice. Engines are recorded and timed only if
- * the backend has a record of algorithms. If the recorded engine fails, its key is marked
- * (algorithm_record_reject), and cuDNN's first choice is used. */
+ * if cuda_times_algorithms returns true; otherwise cuDNN's first choice. Engines are recorded and
+ * timed only if the backend has a record of algorithms. If the recorded engine fails, its key is
+ * marked (algorithm_record_reject), and cuDNN's first choice is used. */
 #include "cudnn_graph.h"
 #include "timing.h"
 
@@ -59,8 +59,9 @@ static int list_tensors(const DnnGraph *graph, int64_t uid[TIMED_BUFFERS])
     return count;
 }
 
-/* Writes the graph's key in the record of algorithms: the first operation, its type, the sizes of
- * its inputs and of its output, the number of operations, and a hash of the complete graph:
+/* Writes to `key` the key that the graph has in the record of algorithms: the first operation, its
+ * type, the sizes of its inputs and of its output, the number of operations, and a hash of the
+ * complete graph:
  *     cudnn conv bf16 32x64x56x56 64x64x3x3 32x64x56x56 1 of 1f0a... */
 static void graph_key(char key[KEY_TEXT], const DnnGraph *graph)
 {

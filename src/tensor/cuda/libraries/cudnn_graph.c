@@ -1,7 +1,8 @@
 /* Builds graphs and plans from cuDNN's backend descriptors. A descriptor is created, given its
- * attributes and finalized. After a call has failed, later calls do nothing, and Builder keeps the
- * status of the failed call until the next proposal is tried. The descriptors of a plan live as
- * long as the plan. */
+ * attributes and finalized. cuDNN's heuristics propose configurations, that is, engines with their
+ * settings. After a call has failed, later calls do nothing, and Builder keeps the status of the
+ * failed call until the next proposal is tried. The descriptors of a plan live as long as the
+ * plan. */
 #include "cudnn_graph.h"
 #include "timing.h"
 
@@ -396,8 +397,8 @@ void dnn_fini(DnnPlan *plan)
     *plan = (DnnPlan){0};
 }
 
-/* Creates a variant pack (cuDNN's descriptor of the addresses) for each run. It is a host object
- * that costs a microsecond, and its addresses cannot be changed once it is finalized. */
+/* Creates a variant pack (cuDNN's descriptor of the addresses) for each run, because the addresses
+ * of a finalized one cannot be changed. It is a host object, and making it takes a microsecond. */
 cudnnStatus_t dnn_execute(cudnnBackendDescriptor_t plan, cudnnHandle_t handle, int count,
                           const int64_t *uid, void **at, void *workspace)
 {

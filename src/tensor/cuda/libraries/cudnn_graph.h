@@ -1,7 +1,8 @@
 /* Graphs and plans of cuDNN. A graph is a computation that cuDNN fuses into few kernels. Two tables
  * describe it: tensors of four dimensions each, and operations (nodes) on the tensors. Tensor
- * number 0 means "none". A plan is cuDNN's kernels for a graph, from one of its engines, which
- * cudnn_choice.c chooses. */
+ * number 0 means "none". An engine is one of the algorithms that cuDNN has for a graph; it has
+ * settings (knobs). A plan is an engine with its settings and its kernels, ready to run.
+ * cudnn_choice.c chooses the engine. */
 #ifndef WEFT_TENSOR_CUDNN_GRAPH_H
 #define WEFT_TENSOR_CUDNN_GRAPH_H
 
@@ -88,26 +89,27 @@ typedef struct DnnPlan {
     cudnnBackendDescriptor_t *descriptors;
     int descriptor_count, descriptor_capacity;
     size_t workspace_bytes;
-    /* the engine and its settings (knobs), for example "engine 3, knobs 2=1 5=0"; "" if there is no
-     * record of algorithms */
+    /* the engine and its settings, for example "engine 3, knobs 2=1 5=0"; "" if there is no record
+     * of algorithms */
     char engine[DNN_ENGINE_TEXT];
 } DnnPlan;
 
-/* Makes a plan, with the engine that the record of algorithms has for the graph. If the record has
- * none, uses the fastest engine by time if cuda_times_algorithms(target.state); otherwise cuDNN's
- * first choice: the first of its proposals that works and that cuDNN marks neither as
- * nondeterministic nor as rounding partial sums. (cuDNN 9.19 does not mark attention engines that
- * add by atomics; a graph for attention must have a form for which cuDNN has no such engine.) Adds
- * a new choice to the record, if there is one. If the recorded engine fails, marks its key
- * (algorithm_record_reject) and uses cuDNN's first choice. Returns false if there is no plan, with
- * the reason in `why`. Takes about a second if cuDNN compiles the kernel. Release with dnn_fini,
- * also after false. */
+/* Makes a plan with the engine that the record of algorithms has for the graph. If the record has
+ * no engine for it, uses the fastest engine by time if cuda_times_algorithms(target.state) returns
+ * true, else cuDNN's first choice; then adds the choice to the record. If the recorded engine
+ * fails, marks its key (algorithm_record_reject) and uses cuDNN's first choice. Without a record,
+ * uses cuDNN's first choice. It is the first of cuDNN's proposals that works, that cuDNN marks
+ * neither as nondeterministic nor as rounding partial sums, and that fits graph->full_precision.
+ * cuDNN 9.19 does not mark attention engines that add by atomics, so a graph for attention must
+ * have a form for which cuDNN has no such engine. Returns false if there is no plan, with the
+ * reason in `why`. Takes about a second if cuDNN compiles the kernel. Release with dnn_fini, also
+ * after false. */
 bool dnn_plan(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, char why[256]);
 void dnn_fini(DnnPlan *plan);
 
-/* Makes the plan with the engine `engine`, a text as DnnPlan.engine, or if it is NULL with cuDNN's
- * first choice (dnn_plan). Returns false if there is none, with the reason in `why`. Release with
- * dnn_fini, also after false. */
+/* Makes a plan with the engine `engine`, a text as in DnnPlan.engine. If `engine` is NULL, uses
+ * cuDNN's first choice (dnn_plan). Returns false if there is no such plan, with the reason in
+ * `why`. Release with dnn_fini, also after false. */
 bool dnn_make(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, const char *engine,
               char why[256]);
 /* A plan that dnn_plan may choose: it works and has a fixed order of sums. */

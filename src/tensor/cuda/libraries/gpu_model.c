@@ -13,7 +13,8 @@ struct GpuModel {
     int capability;
     /* number of streaming multiprocessors */
     int processors;
-    /* clock_khz, memory_khz: clock rates of the processors and of the memory */
+    /* clock_khz, memory_khz: clock rates of the multiprocessors and of the memory; l2_bytes: size
+     * of the L2 cache */
     int clock_khz, memory_khz, l2_bytes;
     /* largest shared memory of a thread block, in bytes */
     int shared_bytes;

@@ -37,9 +37,9 @@ static void set_attribute(const Matmul *matmul, cublasLtMatmulDescAttributes_t w
     CUBLAS_CALL(cublaslt.desc_set(matmul->desc, which, value, bytes));
 }
 
-/* Sets the epilogue, and for each array that it reads or writes an address with the smallest
- * alignment that a run may have, MATMUL_ALIGN bytes: cuBLASLt chooses an algorithm by the alignment
- * of the addresses. A run sets the real ones. */
+/* Sets the epilogue, and example addresses of the arrays that the epilogue reads or writes.
+ * cuBLASLt chooses an algorithm by the alignment of the addresses, so an example has the smallest
+ * alignment that a run may have, MATMUL_ALIGN bytes. Each run sets the real addresses. */
 static void describe_epilogue(const Matmul *matmul, const CudaState *state, const MatmulSpec *s)
 {
     const char *example = (const char *)state->blas_workspace + MATMUL_ALIGN;
@@ -100,9 +100,9 @@ static uint32_t config_value(const cublasLtMatmulAlgo_t *algorithm,
     return status == CUBLAS_STATUS_SUCCESS ? value : 0;
 }
 
-/* Returns whether the algorithm divides k and rounds partial sums to d's type. Some algorithms
- * without a reduction scheme keep the running sum in d; the mask of schemes in the preference does
- * not exclude them. */
+/* Returns whether the algorithm divides the sum over k and rounds partial sums to d's type. Some
+ * algorithms without a reduction scheme keep the running sum in d. The mask of schemes in the
+ * preference does not exclude such algorithms. */
 static bool sums_in_output(const cublasLtMatmulAlgo_t *algorithm)
 {
     return config_value(algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM) > 1 &&
@@ -125,7 +125,7 @@ typedef struct Choices {
 } Choices;
 
 /* Lists the suitable algorithms in the order of cuBLASLt's own estimate, the fastest first. The
- * estimate does not depend on beta, an argument of the run. */
+ * estimate does not depend on beta, the factor of c, which is an argument of the run. */
 static cublasStatus_t propose(const Matmul *matmul, const CudaState *state, const MatmulSpec *spec,
                               Choices *choices)
 {
@@ -157,8 +157,8 @@ static cublasStatus_t propose(const Matmul *matmul, const CudaState *state, cons
 
 /* ---- the record of algorithms ---- */
 
-/* Writes the product's key in the record of algorithms. It has everything on which the choice of an
- * algorithm depends. */
+/* Writes to `key` the key that the product has in the record of algorithms. The key has everything
+ * on which the choice of an algorithm depends. */
 static void algorithm_key(char key[160], const CudaState *state, const MatmulSpec *s)
 {
     static const char *const epilogue[] = {
@@ -290,9 +290,9 @@ static int time_choices(Matmul *matmul, CudaState *state, const MatmulSpec *s,
 }
 
 /* Chooses the recorded algorithm. If none is recorded, chooses the fastest by time if
- * cuda_times_algorithms, else the first by cuBLASLt's estimate, and adds the choice to the record
- * of algorithms, if the backend has one. If the recorded algorithm cannot be used, marks its key
- * (algorithm_record_reject) and chooses the first by estimate. */
+ * cuda_times_algorithms returns true, else the first by cuBLASLt's estimate; then adds the choice
+ * to the record of algorithms, if the backend has a record. If the recorded algorithm cannot be
+ * used, marks its key (algorithm_record_reject) and chooses the first by estimate. */
 static cublasStatus_t choose(Matmul *matmul, CudaState *state, const MatmulSpec *spec)
 {
     char key[160], text[ALGORITHM_TEXT];

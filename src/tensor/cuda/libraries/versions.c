@@ -1,5 +1,5 @@
 /* Prints the versions of CUDA, cuBLASLt and cuDNN with which weft was built and with which it runs.
- * Loads the libraries to read their versions; a missing library is reported as not found. */
+ * Loads the libraries to read their versions, and reports a missing library as not found. */
 #include "../cuda.h"
 
 static void print_cuda(FILE *out)
