@@ -134,7 +134,7 @@ static void attention_refresh(Op *op, const OpRun *run)
                "kernel attention_angles");
 }
 
-/* Sets `out` of padded samples, which come last, to 0. desc: layout of `out`. */
+/* Sets the padded samples of `out`, which come last, to 0. desc: layout of `out`. */
 static void zero_samples(const Op *op, const OpRun *run, void *out, Desc desc)
 {
     size_t sample = desc_bytes(desc) / (size_t)desc.shape.dim[0], real = (size_t)run->sample_count;

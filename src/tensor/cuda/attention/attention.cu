@@ -121,7 +121,7 @@ static __device__ __forceinline__ bool attends(const AttentionRun &run, int64_t 
 }
 
 /* Keys begin .. end - 1. keys_of returns a range with all keys to which queries first .. last
- * attend; it begins at the first key of a tile. */
+ * attend. The range begins at the first key of a tile. */
 struct KeyRange {
     int64_t begin, end;
 };
@@ -270,9 +270,9 @@ template <class T, int SPLIT> static __global__ void keys_kernel(AttentionRun ru
     store_span(run, head.dv, head.stride, t, part, dv, 1);
 }
 
-/* Rotates queries and keys, or with sign -1 their gradients back. `from` has rows as x has. A row
- * of `to` has to_stride elements, and begins with the heads of queries and of keys. `to` may be
- * `from`. Grid: one thread for each pair of columns. */
+/* Rotates queries and keys or, with sign -1, rotates their gradients back. `from` has rows as x
+ * has. A row of `to` has to_stride elements, and begins with the heads of queries and of keys. `to`
+ * may be `from`. Grid: one thread for each pair of columns. */
 template <class T>
 static __global__ void rotate_kernel(AttentionRun run, const T *from, T *to, int64_t to_stride,
                                      float sign)

@@ -1,8 +1,8 @@
 /* Attention as graphs of operations that cuDNN recognises as attention (its "SDPA" patterns, Dao et
- * al. 2023) and fuses. In the backward graph dq is the product of a stored matrix, the gradients of
- * the scores (T x T for each head), with the keys, and not a sum by atomics. Therefore the graph
- * gives the same bits each time, but needs a workspace for the gradients of all scores. One group
- * of samples is computed at a time, which limits this workspace. */
+ * al. 2023) and fuses. In the backward graph, the gradients of the scores, a T x T matrix for each
+ * head, are stored, and dq is the product of this matrix and the keys. So no sum needs atomics, and
+ * the graph gives the same bits each time, but it needs a workspace for the gradients of all
+ * scores. One group of samples is computed at a time, which limits this workspace. */
 #include "cudnn_attention.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ enum {
     WORKSPACE_BASE = 256,
 };
 
-/* limit for the workspace of a group, in bytes, which the smallest possible group may exceed; the
+/* limit for the workspace of a group, in bytes; only the smallest possible group may exceed it; the
  * environment variable WEFT_ATTENTION_SCRATCH sets another limit */
 static size_t workspace_bytes_max = (size_t)1 << 30;
 
