@@ -1,18 +1,19 @@
-/* The operation dense: three matrix products by cuBLASLt. R is the number of rows (N, or N*T), I of
- * inputs, O of outputs, P of outputs including the padding of y's rows. In bf16 and fp16 the
- * products read copies of the weights and the bias in the cache, both padded with zeros to P
- * outputs; gradients of parameters are fp32. Bias, relu, gelu and the bias gradient are epilogues
- * of the products, and the forward product adds the residual. If cuBLASLt has no such product for a
- * shape or a GPU, a separate kernel computes gelu, its derivative, the sum with the residual or the
- * bias gradient, and op->kernels says so. A separate kernel always computes relu6. */
+/* The operation dense: three matrix products by cuBLASLt. R is the number of rows (N, or N*T), I
+ * the number of inputs, O the number of outputs, and P the number of outputs with the padding of
+ * y's rows. In bf16 and fp16 the products read copies of the weights and the bias in the cache,
+ * both padded with zeros to P outputs; gradients of parameters are fp32. Bias, relu, gelu and the
+ * bias gradient are epilogues of the products, and the forward product adds the residual. If
+ * cuBLASLt has no such product for a shape or a GPU, a separate kernel computes gelu, its
+ * derivative, the sum with the residual or the bias gradient, and op->kernels says so. A separate
+ * kernel always computes relu6. */
 #include "dense_slices.h"
 #include "../libraries/matmul.h"
 
 #include <limits.h>
 #include <string.h>
 
-/* in the matrix of gelu's inputs, the length of a column must be a multiple of this number
- * (cuBLASLt) */
+/* cuBLASLt requires that a column of the matrix of gelu's inputs has a multiple of this number of
+ * elements */
 enum { AUX_COLUMNS = 8 };
 
 typedef struct Dense {
@@ -161,8 +162,8 @@ static size_t bias_offset(const Op *op)
 /* Sets the sizes and flags of the operation, and op->kernels. */
 static void plan_sizes(Op *op, const Dense *d)
 {
-    /* first index: 0: neither, 1: separate_gelu, 2: separate_add; then separate_slope; then
-     * separate_bias_sum */
+    /* first index: 1 with separate_gelu, 2 with separate_add, else 0; second index: separate_slope;
+     * third index: separate_bias_sum */
     static const char *const kernels[3][2][2] = {
         {{NULL, "cuBLASLt, the bias gradient" OWN},
          {"cuBLASLt, gelu's slope" OWN, "cuBLASLt, gelu's slope and the bias gradient" OWN}},
@@ -198,8 +199,8 @@ static Desc output_desc(const Op *op)
 }
 
 /* Returns whether x is read as a flat view of a channels-last image. The columns of the stored
- * weights are then in channels-last order, too. Therefore it is false if the weights must be stored
- * in plain order. */
+ * weights are then in channels-last order, too. Therefore returns false if the weights must be
+ * stored in plain order. */
 static bool has_image_input(const Op *op)
 {
     const Desc *x = &op->spec.x[0];

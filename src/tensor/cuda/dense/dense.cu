@@ -61,7 +61,7 @@ cudaError_t launch_add_row(cudaStream_t stream, AddRowRun run)
     return cudaGetLastError();
 }
 
-/* The last pack of a row may include padding of the row, which is 0. */
+/* The last pack of a row may include padding of the row. The sums of padding are not stored. */
 cudaError_t launch_column_sum(cudaStream_t stream, DType type, float *out, float *partial,
                               const void *dy, int64_t rows, int64_t columns, int64_t stride)
 {

@@ -11,9 +11,9 @@
 #include "../libraries/matmul.h"
 #include "../token_sums.h"
 
-/* WIDTHS: largest number of different widths of slices, because a range of one slice has at most
- * one unit more than the same range of another. COLUMNS: the columns of a slice are padded to a
- * multiple of this number. */
+/* WIDTHS: largest number of different widths of slices. It is 2, because all parts of the sum have
+ * the same number of units, and a slice has at most one unit of each part more than another slice.
+ * COLUMNS: the columns of a slice are padded to a multiple of this number. */
 enum { WIDTHS = 2, COLUMNS = 8 };
 
 /* The sizes and products of all slices that have the same width. */
@@ -27,7 +27,7 @@ typedef struct Slice {
 } Slice;
 
 typedef struct Layer {
-    /* number of rows of x, of inputs, of outputs, without division */
+    /* numbers of rows of x, of inputs and of outputs, over all slices of this rank */
     int64_t rows, in, out;
     /* number of slices on this rank */
     int slices;
@@ -151,9 +151,9 @@ typedef struct Memory {
     float *sums;
     /* backward_weight and refresh, in the memory of `sums`: a slice of dw or of w */
     float *dw;
-    /* there, too: a slice of the bias or of its gradient */
+    /* in the memory of `sums`, too: a slice of the bias or of its gradient */
     float *db;
-    /* there, too: scratch of the sum for the bias gradient */
+    /* in the memory of `sums`, too: scratch of the sum for the bias gradient */
     float *partial;
     /* bytes of the workspace */
     size_t bytes;
@@ -254,7 +254,7 @@ typedef struct Matrix {
     int64_t rows;
 } Matrix;
 
-/* Copies the columns of the matrix that belong to a slice to `columns`, or with back = true from
+/* Copies the columns of the matrix that belong to a slice to `columns` or, if `back` is true, from
  * `columns` to the matrix. bytes: bytes of an element. */
 static void move_columns(const Op *op, int slice, Matrix matrix, void *columns, size_t bytes,
                          bool back)
@@ -301,8 +301,8 @@ static char *weight_at(const Op *op, void *cache, int slice)
     return at;
 }
 
-/* Returns the undivided tensor `other` in the type of the products' factors: converted to m->other
- * if it has another type. */
+/* Returns the undivided tensor `other` in the type of the products' factors. If it has another
+ * type, converts it to m->other and returns m->other. */
 static const void *narrow(const Op *op, const void *other, const Memory *m)
 {
     const Layer *l = op->impl;
@@ -315,8 +315,8 @@ static const void *narrow(const Op *op, const void *other, const Memory *m)
 
 /* Computes the sum over slices, with the divided tensor `side` as a factor. Level k of m->sums has
  * a sum of 2^k slices to which another such sum will be added. To the product of slice i, the sums
- * of levels 0, 1, ... are added, one for each trailing 1 bit of i. Returns the address of the sum,
- * which is `wide` unless that is NULL. backward: computes dx instead of y. */
+ * of levels 0, 1, ... are added, one for each trailing 1 bit of i. Returns the address of the sum:
+ * `wide` or, if `wide` is NULL, an address in m->sums. backward: computes dx instead of y. */
 static float *sum_slices(const Op *op, const OpRun *run, const void *side, bool backward,
                          const Memory *m, float *wide)
 {

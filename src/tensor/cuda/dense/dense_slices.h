@@ -10,15 +10,15 @@
 #include "../cuda.h"
 
 /* Plans such a layer; sets op->table and op->impl. The caller has checked the sizes and set y's
- * layout, which cuda_desc's layout replaces if the inputs are divided. If an input does not have
- * its preferred layout, returns before anything else is planned. */
+ * layout; if the inputs are divided, this function sets cuda_desc's layout instead. If an input
+ * does not have its preferred layout, returns before anything else is planned. */
 Status cuda_dense_slices_plan(Op *op, Desc preferred[SPEC_INPUTS]);
-/* In dense.c. Queues the steps of forward that the product has not done. adds = true: adds the
- * residual to y and then applies the activation, whatever `activates` is. activates = true: applies
+/* Queues the steps of forward that the product has not done (dense.c). adds = true: adds the
+ * residual to y and then applies the activation; `activates` is not used. activates = true: applies
  * the activation to y; gelu reads run->saved instead of y. */
 void cuda_dense_finish(const Op *op, const OpRun *run, bool adds, bool activates);
-/* In dense.c. Implements OpTable.backward_begin: multiplies dy, in place, by the activation's
- * slope, unless the next operation has done so (OpSpec.act_passed). */
+/* Implements OpTable.backward_begin (dense.c): multiplies dy, in place, by the activation's slope,
+ * unless the next operation has done so (OpSpec.act_passed). */
 void cuda_dense_backward_begin(Op *op, const OpRun *run);
 
 #endif
