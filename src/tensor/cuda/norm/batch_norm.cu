@@ -3,8 +3,8 @@
 #include "../passes/act.cuh"
 #include "../passes/columns.cuh"
 
-/* BATCH: rows that a thread loads at a time. RESIDENT: blocks that a processor can run at a time,
- * so that all blocks of cuda_sum_parts run at the same time. */
+/* BATCH: rows that a thread loads at a time. RESIDENT: number of blocks that a multiprocessor must
+ * be able to run at a time, so that all blocks of cuda_sum_parts run at the same time. */
 enum { BATCH = 4, RESIDENT = 2 };
 
 /* Sums (x - x0) and (x - x0)^2 of each channel, where x0 is the first row. So a large mean costs no
@@ -77,7 +77,8 @@ template <int E> struct Normal {
     }
 };
 
-/* Computes y. CLAMPS, here and below: the activation is relu or relu6; otherwise there is none. */
+/* Computes y. CLAMPS, here and in grad_sums_kernel: true: the activation is relu or relu6; false:
+ * there is no activation. */
 template <class T, int E, bool ALIGNED, bool CLAMPS>
 static __global__ void __launch_bounds__(THREADS, 3) apply_kernel(BatchNormRun run)
 {
@@ -179,8 +180,8 @@ static __global__ void weights_kernel(NormWeights all, int64_t channels)
 }
 
 /* Computes dx = scale * inverse * (g - mean(g) - n * mean(g * n)), where n = (x - mean) * inverse
- * and g is dy times the slope of the activation. CLAMPS: dy has not been multiplied by the slope
- * yet. */
+ * and g is dy times the slope of the activation. CLAMPS: true: dy has not been multiplied by the
+ * slope yet. */
 template <class T, int E, bool ALIGNED, bool CLAMPS>
 static __global__ void __launch_bounds__(THREADS, 3) grad_kernel(BatchNormRun run)
 {
@@ -297,8 +298,8 @@ cudaError_t launch_batch_norm_sums(cudaStream_t stream, BatchNormRun run)
 cudaError_t launch_batch_norm_weights(cudaStream_t stream, BatchNormRun run, float *const dw[4])
 {
     const BatchNormSaved &s = run.saved;
-    /* With fewer than two rows there is no variance. The executor expects zeros for mean and
-     * variance then. */
+    /* With fewer than two real rows there is no variance; mean and variance must then be 0
+     * (OpRun.dw). saved.variance is 0 already. */
     const float *mean = run.real > 1 ? s.mean : NULL;
     NormWeights all = {{dw[0], dw[1], dw[2], dw[3]}, {s.dy_x, s.dy, mean, s.variance}};
     weights_kernel<<<blocks_for(run.channels, THREADS), THREADS, 0, stream>>>(all, run.channels);

@@ -3,6 +3,7 @@
  * adds a batch of a few pixels in float, and the sums of batches in double. */
 #include "../passes/samples.cuh"
 
+/* BATCH, RESIDENT: as in batch_norm.cu, with pixels as rows. */
 enum { BATCH = 4, RESIDENT = 2 };
 
 /* Factors 1 + s and shifts t of a thread's columns in one sample; all are 0 if the sample is

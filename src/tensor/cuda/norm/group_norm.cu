@@ -4,6 +4,7 @@
 #include "../passes/act.cuh"
 #include "../passes/samples.cuh"
 
+/* BATCH, RESIDENT: as in batch_norm.cu, with pixels as rows. */
 enum { BATCH = 4, RESIDENT = 2 };
 
 template <class T>
@@ -54,8 +55,9 @@ struct Group {
 };
 
 /* Joins the parts of the two sums of each channel of a group. Calls add(c, sum, mine) once for each
- * channel c, counted in the image; add adds A numbers to mine[A]. Sets all[A] to the sums of what
- * add has added, over all channels, in every thread of the block. */
+ * channel of the group; `add` adds A numbers to mine[A]. c: index of the channel among all channels
+ * of the image; sum: the two sums of the channel. Sets all[A], in every thread of the block, to the
+ * totals over the channels of the group. */
 template <int A, class Add>
 static __device__ __forceinline__ void join_group(const GroupNormRun &run, const Group &group,
                                                   int64_t parts, Add add, double all[A])
@@ -79,8 +81,8 @@ static __device__ __forceinline__ void join_group(const GroupNormRun &run, const
     }
 }
 
-/* Calls f(c) for each channel c of the group, counted in the image: once, in one thread of the
- * block. */
+/* Calls f(c) once for each channel of the group, in one thread of the block. c: as in
+ * join_group. */
 template <class F> static __device__ __forceinline__ void each_channel(const Group &group, F f)
 {
     for (int64_t i = threadIdx.y * blockDim.x + threadIdx.x; i < group.channels;
@@ -89,8 +91,8 @@ template <class F> static __device__ __forceinline__ void each_channel(const Gro
 }
 
 /* Computes the statistics of a group from the sums of its channels. Let m be the mean of a channel,
- * s the sum of its squares around m, and n the number of numbers in the group: n variance = sum(s)
- * + pixels sum((m - mean)^2). */
+ * s the sum of the squared differences of its numbers from m, and n the number of numbers in the
+ * group: n variance = sum(s) + pixels sum((m - mean)^2). */
 template <class T> static __global__ void finish_kernel(GroupNormRun run, int64_t parts)
 {
     const Group group(run);
@@ -141,7 +143,8 @@ template <int E> struct Normal {
     }
 };
 
-/* Computes y. CLAMPS, here and below: the activation is relu or relu6; otherwise there is none. */
+/* Computes y. CLAMPS, here and below: true: the activation is relu or relu6; false: there is no
+ * activation. */
 template <class T, int E, bool ALIGNED, bool CLAMPS>
 static __global__ void __launch_bounds__(THREADS, 3) apply_kernel(GroupNormRun run)
 {

@@ -86,9 +86,9 @@ static void layer_norm_forward(Op *op, const OpRun *run)
     cuda_check(launch_layer_norm(cuda_stream(op), layer_norm_run(op, run)), "kernel layer_norm");
 }
 
-/* Computes dx and the gradients of the parameters. With slices of the sequence, the latter are
- * computed first, because dx may be in dy's memory. The launch for dx then writes sums over all
- * rows, which are not used, to the workspace. */
+/* Computes dx and the gradients of the parameters. If sums are cut into slices of the sequence, the
+ * gradients of the parameters are computed first, because dx may be in dy's memory. The launch for
+ * dx then also computes sums over all rows; they are written to the workspace and not used. */
 static void layer_norm_backward(Op *op, const OpRun *run)
 {
     LayerNormRun all = layer_norm_run(op, run);

@@ -1,9 +1,9 @@
 /* Layer norm and rms_norm over the last dimension. The threads with the same threadIdx.y compute a
  * row, and a block has one row or more. A pack is a number of neighbouring elements (E) that a
  * thread reads with one access (passes/elem.cuh). If PACKS_KEPT is above 0, each thread keeps its
- * PACKS_KEPT packs of a row in registers. If PACKS_KEPT is 0, for wide or unaligned rows and in
- * queue_data, the packs are read again, from the cache. The gradients of the parameters are sums
- * over rows. */
+ * PACKS_KEPT packs of a row in registers. PACKS_KEPT is 0 for wide or unaligned rows and in
+ * queue_data; each use then reads the packs again, from the cache. The gradients of the parameters
+ * are sums over rows. */
 #include "../passes/columns.cuh"
 
 /* largest number of packs that a thread of backward_kernel keeps of each matrix; the thread also
