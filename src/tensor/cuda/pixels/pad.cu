@@ -1,5 +1,5 @@
-/* Padding, channels last. Each block writes one row of an image; each thread writes one channel of
- * a pixel at a time. */
+/* Padding, channels last. A place is a row or a column of y (places.h). Each block writes one row
+ * of an image; each thread writes one channel of a pixel at a time. */
 #include "../passes/elem.cuh"
 
 #include "../../places.h"
@@ -26,8 +26,8 @@ template <class T> static __global__ void pad_kernel(PadRun run)
 }
 
 /* Places of y, along one dimension, that may be copies of pixel i of x: `count` places from `first`
- * on, `step` apart. With PAD_REFLECT they are `first` and the two places that mirror it
- * (copy_of). */
+ * on, `step` apart. With PAD_REFLECT they are `first` and its mirror images at the two edges of the
+ * image (copy_of). */
 struct Copies {
     int64_t first, step, count;
 };

@@ -8,7 +8,7 @@ enum { BATCH = 3 };
 struct Window {
     /* row and column of the upper left corner, which may be outside the image */
     int top, left;
-    /* the part inside the image: rows row_begin .. row_end - 1, columns column_begin ..
+    /* the part inside the image: rows row_begin to row_end - 1, and columns column_begin to
      * column_end - 1 */
     int row_begin, row_end, column_begin, column_end;
 };
@@ -25,8 +25,8 @@ static __device__ __forceinline__ Window window_at(const PoolRun &run, int p, in
     return v;
 }
 
-/* Calls f(column, channel) for this thread's pixels of the block's line, and for the first channel
- * of each of its packs. */
+/* Calls f(column, channel) for each pack that this thread has in the block's line. column: column
+ * of the pack's pixel; channel: first channel of the pack. */
 template <int E, class F>
 static __device__ __forceinline__ void for_line(int columns, int64_t channels, F f)
 {
@@ -107,8 +107,8 @@ template <class T, int E, bool ALIGNED> static __global__ void average_kernel(Po
     });
 }
 
-/* Computes dx. A thread adds a pixel's share of the gradient of every window that covers the pixel,
- * row of windows by row of windows. */
+/* Computes dx. For each window that covers a pixel, a thread adds the pixel's share of the window's
+ * gradient. The windows are processed row by row. */
 template <class T, int E, bool ALIGNED, bool MAX> static __global__ void grad_kernel(PoolRun run)
 {
     unsigned n = blockIdx.x / run.h, row = blockIdx.x % run.h;

@@ -1,5 +1,6 @@
-/* Upsampling by integer factors, nearest or bilinear, channels last. Each block writes one row of
- * an image; each thread writes one channel of a pixel at a time. */
+/* Upsampling by integer factors, nearest or bilinear, channels last. A place is a row or a column
+ * of y (places.h). Each block writes one row of an image; each thread writes one channel of a pixel
+ * at a time. */
 #include "../passes/elem.cuh"
 
 #include "../../places.h"
@@ -55,8 +56,8 @@ template <class T> static __global__ void bilinear_kernel(UpsampleRun run)
     }
 }
 
-/* Returns the weight of pixel i at place `at` of y, along one dimension. size: pixels of x along
- * it. */
+/* Returns the weight of pixel i at place `at` of y, along one dimension. size: number of pixels of
+ * x along this dimension. */
 static __device__ __forceinline__ float weight_of(const UpsampleRun &run, int size, int64_t at,
                                                   int64_t i)
 {
@@ -64,8 +65,8 @@ static __device__ __forceinline__ float weight_of(const UpsampleRun &run, int si
     return p.first == i ? 1 - p.above : p.first + 1 == i ? p.above : 0;
 }
 
-/* Sets *first and *end: along one dimension, the places of y that read pixel i are among *first ..
- * *end - 1. */
+/* Sets *first and *end so that, along one dimension, all places of y that read pixel i of x are in
+ * the range from *first to *end - 1. */
 static __device__ __forceinline__ void places_of(const UpsampleRun &run, int size, int64_t i,
                                                  int64_t *first, int64_t *end)
 {
