@@ -37,8 +37,8 @@ typedef struct LossRun {
     float *row_weight;
     /* point_loss: scratch of rows x cuda_point_parts(width) x 2 doubles */
     double *partial;
-    /* Gradient, in the layout of x; may be in x's memory. Unless it is NULL, launch_softmax_loss
-     * writes it, too. */
+    /* Gradient, in the layout of x; may be in x's memory. launch_softmax_loss writes it, too,
+     * unless it is NULL. */
     void *dx;
     /* smoothing: label smoothing; scale: loss scale, a factor of the gradient */
     float smoothing, scale;
@@ -49,8 +49,9 @@ typedef struct LossRun {
      * (cuda_softmax_shared_bytes) */
     int64_t shared_bytes;
 } LossRun;
-/* Returns the number of parts into which point_loss divides a row. In a wide row, such as a field,
- * a block computes each part; any other row is one part, which a warp computes. */
+/* Returns the number of parts into which point_loss divides a row. A wide row, such as a field, has
+ * several parts, each of which a block computes. Any other row is one part, which a warp
+ * computes. */
 enum { CUDA_POINT_COLUMNS = 8192 };
 static inline int64_t cuda_point_parts(int64_t width)
 {
@@ -68,10 +69,12 @@ cudaError_t launch_point_loss_backward(cudaStream_t stream, LossRun run);
 
 /* pixel_loss.cu: losses with a label for each pixel of x (samples, pixels, classes), channels last.
  * A pixel with label -1 has no label. Rows are the pixels of all samples. Results and gradients of
- * padded samples are 0, and a label out of range makes a loss NaN. dx may be in x's memory.
+ * padded samples are 0, and a label out of range makes a loss NaN. dx may be in x's memory. A
+ * forward launcher writes the results of the loss to `columns`, and arrays for backward:
  *     launch_pixel_loss    cross-entropy, focal loss: columns (rows, LOSS_RESULTS), log_sum, factor
  *     launch_region_loss   Dice and IoU: columns (samples, LOSS_RESULTS), log_sum, slopes
- *     launch_sigmoid_loss  x has one logit for each sample and labels are 0 or 1: columns */
+ *     launch_sigmoid_loss  x has one logit for each sample and labels are 0 or 1: columns
+ *                          (samples, LOSS_RESULTS) */
 typedef struct PixelRun {
     DType type;
     const void *x;
@@ -81,7 +84,7 @@ typedef struct PixelRun {
     /* The next three are written by forward and read by backward. */
     /* log of the sum of each pixel's exponentials, [rows] */
     float *log_sum;
-    /* pixel_loss: pixels / sum of the weights of their labels, [samples] */
+    /* pixel_loss: number of pixels of a sample / sum of the weights of their labels, [samples] */
     float *factor;
     /* region_loss: derivatives of each class's overlap, (samples, 2, classes): [0] by the sum of
      * the class's probabilities, [1] by the part of this sum in pixels with its label */
@@ -108,12 +111,12 @@ cudaError_t launch_sigmoid_loss_backward(cudaStream_t stream, PixelRun run);
 
 /* yolo_loss.cu: one level of the detection loss, on a grid that is channels last. launch_yolo_loss
  * writes `overlap` and `parts` of its level. launch_yolo_results adds the parts of all levels and
- * writes columns (samples, LOSS_RESULTS). */
+ * writes the results (samples, LOSS_RESULTS). */
 typedef struct YoloRun {
     DType type;
     const void *x;
     void *dx;
-    /* largest overlap of the matches of each anchor and cell, at least 0, which is the target of
+    /* for each anchor and cell: the largest overlap of its matches, at least 0; it is the target of
      * the object channel; forward writes it, backward reads it */
     float *overlap;
     /* floats of `overlap` from one sample to the next */
@@ -145,7 +148,7 @@ cudaError_t launch_yolo_loss_backward(cudaStream_t stream, YoloRun run, int64_t 
  * caller gathers the results of all ranks:
  *     launch_softmax_label       the label's logit, or 0 if another slice has it
  *     launch_softmax_summary     LOSS_SUMMARY numbers that describe the slice
- *     launch_softmax_merge       columns and log_sum, the same bits on all ranks
+ *     launch_softmax_merge       results and log_sum, the same bits on all ranks
  * For padded rows launch_softmax_merge writes zeros, and the other two compute nothing. */
 enum { LOSS_SUMMARY = 5 };
 typedef struct LossSlices {
@@ -155,7 +158,7 @@ typedef struct LossSlices {
     /* true: the order of a slice's sums depends on the slice's width alone, not on the stride of
      * its rows */
     bool by_width;
-    /* logit of the label of each row, 0 if another slice has it, [rows] */
+    /* logit of the label of each row, or 0 if another slice has it, [rows] */
     float *label_logit;
     /* label_logit of all slices, (slices, rows) */
     float *all_label_logits;

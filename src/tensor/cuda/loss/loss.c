@@ -38,7 +38,8 @@ static int64_t row_width(const OpSpec *spec)
     return is_field(spec) ? shape_count(x) / x.dim[0] : x.dim[x.ndim - 1];
 }
 
-/* Fields are read in plain order, and rows of logits with or without the padding of dense. */
+/* Plans softmax_loss and point_loss. Fields are read in plain order. Other rows may have the
+ * padding of dense's output (cuda_rows_padded). */
 static Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *spec = &op->spec;

@@ -3,8 +3,8 @@
  * of ROW_THREADS threads computes a row. */
 #include "loss.cuh"
 
-/* number of packs that a thread loads at a time if they may be in shared memory; few are enough,
- * because the latency of shared memory is short */
+/* number of packs that a thread loads at a time if they may be in shared memory; a small number is
+ * enough, because the latency of shared memory is short */
 enum { KEPT_BATCH = 2 };
 
 static __device__ __forceinline__ float loss_scale(const LossRun &run)
@@ -287,8 +287,8 @@ cudaError_t cuda_softmax_shared_bytes(int device, int64_t *bytes)
     return st;
 }
 
-/* Allows a kernel to use more than the 48 KiB of shared memory that every kernel may use. bytes:
- * bytes of the packs that a block keeps. */
+/* Allows a kernel to use more shared memory than the 48 KiB that every kernel may use. bytes: bytes
+ * of the packs that a block keeps. */
 static cudaError_t allow_shared(const void *kernel, int64_t bytes)
 {
     enum { DEFAULT_BYTES = 48 << 10 };

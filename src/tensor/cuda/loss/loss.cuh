@@ -15,8 +15,8 @@ enum {
      * threads */
     WARP_COLUMNS_MAX = 1024,
     ROW_THREADS = 512,
-    /* number of blocks of ROW_THREADS threads that run on a processor at a time; it limits their
-     * registers and their shared memory */
+    /* number of blocks of ROW_THREADS threads that a multiprocessor must be able to run at a time;
+     * it limits their registers and their shared memory */
     ROW_BLOCKS = 2
 };
 #define ROW_KERNEL static __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
@@ -50,8 +50,8 @@ struct Logits {
     float sum;
     /* number of logits that rank before the label */
     int before_label;
-    /* column of the first logit that equals `max`; during the pass, the first column of the pack
-     * with this logit */
+    /* column of the first logit that equals `max`; while the row is read, the first column of the
+     * pack with this logit */
     int64_t max_column;
 };
 
@@ -112,9 +112,9 @@ static __device__ __forceinline__ Label make_label(const LossRun &run, int64_t r
 }
 
 /* Returns how many of the N logits from column k on rank before the label: logits that are larger,
- * or equal and in an earlier column. If the label's logit is NaN, all rank before it. In earlier
- * columns "larger or equal" is tested as "larger than label.below". value(e): logit of column k +
- * e. */
+ * or equal and in an earlier column. If the label's logit is NaN, all logits rank before it. In
+ * earlier columns "larger or equal" is tested as "larger than label.below". value(e): logit of
+ * column k + e. */
 template <int N, class Value>
 static __device__ __forceinline__ int count_before_label(int64_t k, Label label, Value value)
 {
@@ -151,7 +151,7 @@ static __device__ __forceinline__ void add_logits(Logits *all, int64_t k, Label 
 
 /* Returns the summary of a row, valid in thread 0. Its max_column is 0 if no logit is larger than
  * -FLT_MAX. keep(i, pack) is called for every pack i with E columns of the row, by the thread that
- * has read it. */
+ * has read the pack. */
 template <class T, int E, bool ALIGNED, class Keep>
 static __device__ __forceinline__ Logits row_logits(const LossRun &run, const T *x, Label label,
                                                     Keep keep)

@@ -56,9 +56,9 @@ static PixelRun pixel_run(const Op *op, const OpRun *run)
     return r;
 }
 
-/* Sets what all plan functions here set: the layouts, needs_x and the flops. Returns false if an
- * input does not have its preferred layout. The plan function then returns OK, and the planner
- * inserts a reorder and calls the plan function again. */
+/* Sets what all plan functions of this file set: the layouts, needs_x and the flops. Returns false
+ * if an input does not have its preferred layout. The plan function then returns OK, and the
+ * planner inserts a reorder and calls the plan function again. */
 static bool plan_common(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;

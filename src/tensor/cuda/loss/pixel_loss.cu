@@ -1,13 +1,13 @@
 /* Losses with a label for each pixel of channels-last images, and sigmoid_loss. Except in
- * class_sums_kernel, a thread computes all logits of a pixel, which are neighbours in memory. It
- * reads all logits of the pixel before it writes their gradient, which may be in the same memory. A
- * block has one part of the pixels of one sample. Sums over parts are in double, in ascending
- * order. */
+ * class_sums_kernel, one thread processes all logits of a pixel, which are neighbours in memory. It
+ * reads a logit for the last time before it writes the logit's gradient, so the gradients may be in
+ * the memory of the logits. A block has one part of the pixels of one sample. Sums over parts are
+ * in double, in ascending order. */
 #include "cuda_loss_kernels.h"
 #include "../passes/samples.cuh"
 
-/* RESIDENT: blocks that a processor can run at a time. CLASS_SUMS: number of sums that region_loss
- * computes for each class (class_sums_kernel). */
+/* RESIDENT: number of blocks that a multiprocessor must be able to run at a time. CLASS_SUMS:
+ * number of sums that region_loss computes for each class (class_sums_kernel). */
 enum { RESIDENT = 2, CLASS_SUMS = 3 };
 
 static __device__ __forceinline__ float loss_scale(const PixelRun &run)
@@ -181,9 +181,9 @@ template <class T, int E> struct ClassPack {
     int label;
 };
 
-/* Computes three sums of each class: [0] its probability over the pixels whose label it is, [1] its
- * probability over all pixels that have a label, [2] the number of pixels whose label it is. A
- * label out of range makes the sums NaN. */
+/* Computes three sums for each class. [0]: the sum of its probabilities in the pixels whose label
+ * is the class. [1]: the sum of its probabilities in all pixels that have a label. [2]: the number
+ * of pixels whose label is the class. A label out of range makes the sums NaN. */
 template <class T, int E, bool ALIGNED>
 static __global__ void __launch_bounds__(THREADS, RESIDENT) class_sums_kernel(PixelRun run)
 {

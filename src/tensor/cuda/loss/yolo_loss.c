@@ -5,7 +5,7 @@
 
 enum { PARTS = 3 };
 
-/* Returns the number of places of a level: cells times anchors. */
+/* Returns the number of places of a level. A place is an anchor of a cell. */
 static int64_t places_of(const OpSpec *s, int level)
 {
     const int64_t *x = s->x[level].shape.dim;

@@ -1,8 +1,8 @@
 /* The detection loss, channels last. A block computes one level of one sample. Each combination of
- * an anchor and a channel belongs to one thread, whichever box is processed, and a thread reads the
- * boxes in the order of the labels. So no two threads add to the same number: sums and gradients
- * need no atomics, and have the same bits each time. Sums are in double; a tree adds the sums of
- * the threads. */
+ * an anchor and a channel belongs to the same thread for all boxes, and a thread reads the boxes in
+ * the order of the labels. So no two threads add to the same number: sums and gradients need no
+ * atomics, and have the same bits each time. Sums are in double; a tree adds the sums of the
+ * threads. */
 #include "cuda_loss_kernels.h"
 #include "../passes/elem.cuh"
 
@@ -26,9 +26,10 @@ static __device__ int64_t anchor_index(const YoloRun &run, int64_t sample, int a
     return (sample * cells + cell) * each * run.grid.anchors + anchor * each;
 }
 
-/* Called by all threads of a block. Each thread calls f(box, match, k) for its own pairs of an
- * anchor and k, and for these for all matches of the sample, in the order of the boxes. box: the
- * numbers of the target box. k: 0 for the box part of the loss, 1 + c for class c. */
+/* All threads of a block call this function. Each pair of an anchor and a number k belongs to one
+ * thread. For its pairs, the thread calls f(box, match, k) for every match of the anchor in the
+ * sample, in the order of the boxes. box: the numbers of the target box. k: 0 for the box part of
+ * the loss, 1 + c for class c. */
 template <class F> static __device__ void each_match(const YoloRun &run, int64_t sample, F f)
 {
     const int each = run.classes > 1 ? 1 + run.classes : 1;
