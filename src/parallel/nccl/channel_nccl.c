@@ -41,7 +41,7 @@ static int next_slot(const Channel *channel, int at)
     return at + 1 == channel->spec.depth ? 0 : at + 1;
 }
 
-/* Returns the slot of the next message. Makes the compute stream wait until the newest message of
+/* Returns the slot of the next message. Makes the compute stream wait until the last message of
  * this slot has moved. */
 static void *slot_after_move(Channel *channel)
 {
@@ -119,8 +119,8 @@ void channel_nccl_move(Channel *channel, const int *which, int count)
     for (int i = 0; i < count; ++i) record_moves(&channel[which[i]]);
 }
 
-/* Returns the bytes to allocate for the slots. If messages are empty, it is 1, so that
- * channel->slots is not NULL. */
+/* Returns the bytes to allocate for the slots: 1 if messages are empty, so that channel->slots is
+ * not NULL. */
 static size_t slots_bytes(const Channel *channel)
 {
     size_t bytes = (size_t)channel->spec.depth * channel->spec.bytes;

@@ -1,14 +1,15 @@
-/* Makes sums between GPUs (comm_nccl). An ordered sum cuts a range into one shard per rank. By
- * grouped sends each rank sends its contribution to every shard to the owner of the shard. The
+/* Makes sums between GPUs (comm_nccl). An ordered sum cuts a range into one shard per rank. In one
+ * group of sends, each rank sends its contribution to each shard to the owner of that shard. The
  * owner adds the contributions in the tree's order, and sends the sum to all ranks. A rank sends
  * the same number of bytes as in a ring, and the result has the bits of the tree. If any order of
  * additions is allowed, NCCL's all-reduce is used instead, but only for sums that all ranks get. A
- * reduce-scatter has only the first exchange, an all-gather only the second. A push has the first
- * exchange and adds the received contributions to the tree's partial sums; the last push of a tree
- * with PUSH_TO_ALL also has the second exchange. Between many ranks the exchanges of sums and
- * all-gathers, but not of pushes, are rounds of halving (halving.h), and each round is one group of
- * sends. All work is queued on the communicator's stream, which first waits for the compute stream.
- * comm_wait makes the compute stream wait for the communicator's stream; the host does not wait. */
+ * reduce-scatter has only the first exchange (contributions), an all-gather only the second
+ * (results). A push has the first exchange, and adds the received contributions to the tree's
+ * partial sums; the last push of a tree with PUSH_TO_ALL also has the second exchange. Between many
+ * ranks the exchanges of sums and all-gathers, but not of pushes, are rounds of halving
+ * (halving.h), and each round is one group of sends. All work is queued on the communicator's
+ * stream, which first waits for the compute stream. comm_wait makes the compute stream wait for the
+ * communicator's stream; the host does not wait. */
 #include "nccl.h"
 #include "../order/cut.h"
 #include "../order/halving.h"
@@ -17,8 +18,8 @@
 
 #include <cuda_runtime_api.h>
 
-/* Longer ranges are summed in pieces of about PIECE_ELEMENTS floats, each with one slice per rank.
- * This limits the scratch memory to about 32 MB. */
+/* A range with more floats than PIECE_ELEMENTS is summed in pieces of about that size, each with
+ * one slice per rank. This limits the scratch memory to about 32 MB. */
 static const int64_t PIECE_ELEMENTS = 8 << 20;
 /* SLICE_ALIGN_FLOATS: alignment of a slice's capacity, in floats. SLICE_SLACK: reserve in a slice's
  * capacity, in floats. LINE_FLOATS: floats of a cache line; the bounds of an even cut are multiples
@@ -30,8 +31,8 @@ typedef struct NcclState {
     Event *computed;
     /* event recorded on the communicator's stream after each operation; owned */
     Event *summed;
-    /* memory for one received slice of each other rank or, with halving, for the block that one
-     * round receives; owned */
+    /* memory for one slice that is received from each other rank or, with halving, for the block
+     * that is received in one round; owned */
     float *scratch;
     /* plan of halving; owned */
     Halving *halving;
@@ -74,8 +75,8 @@ static Status nccl_open(Comm *comm, Backend *backend, size_t arena_bytes)
     state->scratch_bytes = comm_nccl_scratch(comm->size, comm->arena_elements);
     state->scratch = backend->table->alloc(backend, state->scratch_bytes);
     state->halving = halving_new(comm->rank, comm->size);
-    /* Halving or all to all is chosen as for a sum of one piece: the pieces follow each other on
-     * one stream, so their waits do not overlap. */
+    /* The choice between halving and all-to-all is made as for a sum of one piece, because the
+     * pieces follow each other on one stream, and their waits do not overlap. */
     const SumShape piece = {
         .ranks = comm->size, .width = 1, .arena_elements = comm->arena_elements, .elements = 1};
     state->halves = sum_algorithm(&piece, comm->sum_algorithm) == COMM_HALVING;
@@ -332,10 +333,10 @@ static void queue_piece(const Comm *comm, const Work *work, const Range *range, 
 }
 
 /* Queues an operation in pieces. All slices of a piece fit into the scratch memory. In an even cut
- * a slice exceeds an even share by at most one cache line. With given bounds a piece is a slice of
- * every shard or a consecutive range. With halving the form with fewer pieces is used, and without
- * halving always the slices. One round of halving may receive a complete range, so a range is at
- * most as large as the scratch memory. */
+ * a slice exceeds an even share by at most one cache line. With given bounds a piece is either a
+ * slice of every shard or a consecutive range. With halving, except for pushes, the form with fewer
+ * pieces is used; otherwise the slices are used. One round of halving may receive a complete range,
+ * so a range is at most as large as the scratch memory. */
 static void queue(const Comm *comm, const Work *work)
 {
     const NcclState *state = comm->impl;

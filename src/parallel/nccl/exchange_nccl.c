@@ -1,9 +1,9 @@
 /* Exchanges slices between the GPUs of a tensor-parallel group. A tensor consists of runs of equal
- * size, and each run is cut into one slice per rank (Slices in tensor/shape.h). The tensor is
- * exchanged in pieces. A piece is several consecutive runs or, if a slice is too large, a range of
- * bytes within the slices of one run. A piece has one part per rank: the bytes of that rank's
- * slices. A part that is not contiguous in the tensor is packed before it is sent, or unpacked
- * after it is received. Partial results are added in rank order or by the binary tree of
+ * size (the ranges of Slices in tensor/shape.h), and each run is cut into one slice per rank. The
+ * tensor is exchanged in pieces. A piece is several consecutive runs or, if a slice is too large, a
+ * range of bytes within the slices of one run. A piece has one part per rank: the bytes of that
+ * rank's slices. A part that is not contiguous in the tensor is packed before it is sent, or
+ * unpacked after it is received. Partial results are added in rank order or by the binary tree of
  * neighbours. */
 #include "nccl.h"
 
@@ -101,9 +101,9 @@ static void move(const GpuExchange *ex, Part to, Part from)
                                              from.pitch, from.bytes, from.runs);
 }
 
-/* Returns the memory from which the part of rank `rank` is sent, or into which it is received: its
- * place in the tensor if it is contiguous there, otherwise its place in the staging memory
- * `packed`. */
+/* Returns the memory from which the part of rank `rank` is sent, or into which it is received: the
+ * part's place in the tensor if the part is contiguous there, otherwise its place in the staging
+ * memory `packed`. */
 static Part through(const GpuExchange *ex, char *packed, Part part, int rank)
 {
     return is_packed(&part) ? part : packed_at(packed + (size_t)rank * ex->part_bytes, part);

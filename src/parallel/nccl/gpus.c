@@ -1,8 +1,9 @@
 /* Finds out which GPU each rank has and whether NCCL can join the GPUs, and makes the
  * communicators. Rank 0 broadcasts the id of the communicator of all ranks. The communicators of
- * the grid's dp_world, pp_world and tp_world are split from it. Refuses GPUs of several models if
- * results must be the same on any grid, and refuses a GPU that ranks share if transport nccl is
- * configured; both are ERR_CONFIG. Tests may share a GPU (WEFT_TEST_SHARED_GPU). */
+ * the grid's dp_world, pp_world and tp_world are split from this communicator. Refuses GPUs of
+ * several models if results must be the same on any grid, and refuses a GPU that ranks share if
+ * transport nccl is configured; both are ERR_CONFIG. Tests may share a GPU
+ * (WEFT_TEST_SHARED_GPU). */
 #include "nccl.h"
 #include "../world/abort.h"
 
@@ -62,8 +63,9 @@ static int other_model(const Gpu *gpu, int ranks)
     return -1;
 }
 
-/* Refuses GPUs of several models if bits (train.reproducible) is REPRODUCIBLE_ANY_GRID, and warns
- * of them otherwise: matrix products may differ in their last bits from model to model. */
+/* Refuses GPUs of several models if bits (train.reproducible) is REPRODUCIBLE_ANY_GRID, because
+ * matrix products may differ in their last bits between models. Otherwise warns that the GPUs
+ * differ. */
 static Status check_models(const Gpu *gpu, int ranks, int bits)
 {
     int r = other_model(gpu, ranks);
@@ -126,8 +128,8 @@ typedef struct Verdict {
     bool as_hosts;
 } Verdict;
 
-/* Decides whether NCCL joins the GPUs, equally on every rank. ERR_CONFIG: check_models refuses the
- * GPUs, or transport is nccl and ranks share a GPU. */
+/* Decides whether NCCL joins the GPUs; all ranks make the same decision. ERR_CONFIG: check_models
+ * refuses the GPUs, or transport is nccl and ranks share a GPU. */
 static Status decide(const Gpu *gpu, int ranks, int transport, int bits, Verdict *verdict)
 {
     int a, b;
@@ -162,9 +164,10 @@ static Status decide(const Gpu *gpu, int ranks, int transport, int bits, Verdict
 /* ---- communicators ---- */
 
 /* Waits at set-up until the last call on `comm`, which returned `result`, is complete. call: name
- * of the called function. ranks: number of ranks that take part, for messages. If child is not
- * NULL, also waits until NCCL has set *child: NCCL 2.28.9 reports a split as complete before its
- * thread sets the child. ERR_CONFIG if the call fails or is not complete after INIT_LIMIT_S. */
+ * of the called function. ranks: number of ranks that take part, for messages. If `child` is not
+ * NULL, also waits until NCCL has set *child, because NCCL 2.28.9 reports a split as complete
+ * before its thread sets *child. ERR_CONFIG if the call fails or is not complete after
+ * INIT_LIMIT_S. */
 static Status await(ncclComm_t comm, ncclResult_t result, const char *call, int ranks,
                     ncclComm_t *child)
 {
@@ -198,8 +201,8 @@ static Status make_id(const World *world, ncclUniqueId *id)
                 nccl.error_string(result), nccl.last_error(NULL));
 }
 
-/* Aborts the communicator and sets *comm to NULL if `st`, on which all ranks agree, is an error:
- * comm_finalize would wait for ranks that have no communicator. Returns st. */
+/* If `st`, on which all ranks agree, is an error, aborts the communicator and sets *comm to NULL.
+ * Without this, comm_finalize would later wait for ranks that have no communicator. Returns st. */
 static Status abort_if_failed(ncclComm_t *comm, Status st)
 {
     if (st != OK && *comm) {

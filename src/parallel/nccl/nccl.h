@@ -33,10 +33,11 @@ Status nccl_load(void);
 
 /* A thread that checks five times per second whether a communicator has failed, and whether the
  * process of a rank of this node has ended. In both cases it ends the job. Over NVLink NCCL does
- * not notice a dead process: without the thread the host would wait forever for a stream. */
+ * not notice a dead process; without this thread, the host would wait forever for a stream. */
 enum { WATCH_COMMS = 4 };
 typedef struct NcclWatch {
-    /* communicators, in the order of Grid.nccl_comm; borrowed; NULL: this one does not exist */
+    /* communicators, in the order of Grid.nccl_comm; borrowed; NULL: the grid has no such
+     * communicator */
     ncclComm_t comm[WATCH_COMMS];
     /* description of this rank's GPU, for messages */
     char gpu[128];
@@ -79,8 +80,8 @@ typedef struct NcclComm {
     Stream *separate;
     /* true: sums may be added in any order; false: in the order of the tree */
     bool any_order;
-    /* the watch thread, which all communicators of a Grid share; owned by grid->nccl_comm[0], which
-     * joins all ranks; NULL before it is made, and while the communicators are released */
+    /* the watch thread, which all communicators of a Grid share; owned by grid->nccl_comm[0], the
+     * communicator of all ranks; NULL before it exists, and while the communicators are released */
     NcclWatch *watch;
 } NcclComm;
 /* Waits until a call of NCCL that returned `result` is complete, and ends the job if it has failed.
@@ -92,8 +93,9 @@ void nccl_settle(const NcclComm *nccl_comm, ncclResult_t result, const char *cal
 void nccl_check_recorded(const NcclComm *nccl_comm, ncclResult_t result, const char *call);
 void nccl_group_begin(const NcclComm *nccl_comm);
 void nccl_group_end(const NcclComm *nccl_comm);
-/* nccl_send sends `bytes` bytes from GPU memory to rank `peer`, and nccl_receive receives them
- * there. Call both between nccl_group_begin and nccl_group_end. They do nothing if `bytes` is 0. */
+/* nccl_send sends `bytes` bytes from GPU memory to rank `peer`; nccl_receive receives `bytes` bytes
+ * from rank `peer` into GPU memory. Call both between nccl_group_begin and nccl_group_end. They do
+ * nothing if `bytes` is 0. */
 void nccl_send(const NcclComm *nccl_comm, const void *from, size_t bytes, int peer);
 void nccl_receive(const NcclComm *nccl_comm, void *to, size_t bytes, int peer);
 

@@ -1,6 +1,7 @@
-/* Wraps NCCL's groups, sends and receives, which have a nonblocking communicator. nccl_settle waits
- * until a call is complete. Inside a group NCCL only records calls: nccl_check_recorded checks
- * their results and does not wait. Both functions end the job if a call has failed. */
+/* Wraps NCCL's groups, sends and receives. The communicators are nonblocking, so a call may return
+ * before it is complete. nccl_settle waits until a call is complete. Inside a group NCCL only
+ * records calls: nccl_check_recorded checks their results and does not wait. Both functions end the
+ * job if a call has failed. */
 #include "nccl.h"
 
 #include <sched.h>
