@@ -1,7 +1,8 @@
-/* Compares one operation that is no matrix product with a scalar reference in double: its output,
- * and the gradients of each input and parameter with finite differences of the reference. Covers
- * all layouts, instruction sets and thread counts, in-place runs where allowed, and fewer rows than
- * samples; padding must stay zero. Runs on the poison backend. */
+/* Compares one operation that is not a matrix product with a scalar reference in double. The output
+ * is compared with the reference, and the gradients of each input and parameter are compared with
+ * finite differences of the reference. Covers all layouts and instruction sets, one and two
+ * threads, in-place runs where they are allowed, and micro-batches with padding samples. Padded
+ * channels must stay zero. Runs on the poison backend. */
 #ifndef WEFT_TEST_GRADIENT_RIG_H
 #define WEFT_TEST_GRADIENT_RIG_H
 
@@ -10,10 +11,11 @@
 
 typedef struct Case Case;
 struct Case {
-    /* x shapes, parameters and y shape in plain order */
+    /* kind, attributes, and shapes of x, parameters and y, in plain order */
     OpSpec spec;
+    /* number of real samples */
     int rows;
-    /* set for spec.synced */
+    /* set if spec.synced is true */
     const Replicas *replicas;
     void (*reference)(const Case *c, double *const x[], double *const w[], double *y);
 };
@@ -68,13 +70,15 @@ static inline bool is_loss(const OpSpec *s)
     return s->kind == OP_SOFTMAX_LOSS || s->kind == OP_POINT_LOSS;
 }
 
-/* Number of trained parameters: batch_norm's last two are running statistics. */
+/* Returns the number of trained parameters. The last two arrays of batch_norm are running
+ * statistics. */
 static inline int trained(const OpSpec *s)
 {
     return s->kind == OP_BATCH_NORM ? 2 : s->w_count;
 }
 
-/* The function whose gradients are compared: sum(dy * y); for a loss, scale * sum(loss). */
+/* Computes y, and returns the number whose gradients are compared: sum(dy * y) or, for a loss,
+ * LOSS_SCALE * sum(loss). */
 static inline double objective(const Case *c, const Truth *t, double *y)
 {
     double sum = 0;
@@ -174,7 +178,7 @@ static inline void run_case(const Case *c, const Truth *t, int block, int thread
     Backend *backend;
     Op *op;
     CHECK_OK(backend_open(&backend, &backend_poison, (BackendOptions){.threads = threads}));
-    /* plans twice like the planner: first for the preferred layouts */
+    /* plans twice, as the planner does: the first time to get the preferred layouts */
     CHECK_OK(op_new(&op, backend, &spec, preferred));
     snprintf(how, sizeof how, "kind %d, %s, block %d, %d threads%s", (int)spec.kind,
              simd_table(DTYPE_F32)->name, block, threads, in_place ? ", in place" : "");

@@ -1,6 +1,7 @@
-/* A rig that runs one operation alone. Tensors are kept in plain order and in double, and converted
- * to the layout under test and back. Each buffer is its own allocation of the exact size, so that
- * ASAN reports accesses beyond its end, and the poison backend fills outputs with NaN first. */
+/* A rig: the frame in which tests run a single operation. Tests have tensors in plain order and in
+ * double; the rig converts them to the layout under test and back. Each buffer is a separate
+ * allocation of the exact size, so that ASAN reports accesses beyond its end. The poison backend
+ * fills outputs with NaN first. */
 #ifndef WEFT_TEST_KERNEL_RIG_H
 #define WEFT_TEST_KERNEL_RIG_H
 
@@ -17,18 +18,19 @@ typedef struct Rig {
     Desc preferred[SPEC_INPUTS];
     void *owned[32];
     int owned_count;
-    /* run in place where the op allows it */
+    /* true: y and dx[0] share memory with other tensors if the operation allows it */
     bool in_place;
     DType precision;
 } Rig;
 
-/* Random numbers in [-1, 1), a function of `what` and the index. */
+/* Returns a random number in [-1, 1), which is a function of `what` and the index. */
 static inline double rig_random(uint64_t what, int64_t i)
 {
     return 2.0 * (double)rng_uniform(rng_key(7, RNG_TEST, what, 0), (uint64_t)i) - 1.0;
 }
 
-/* Allocates the exact size, with the alignment of a backend's arena. */
+/* Allocates exactly `bytes` bytes, filled with NaN and aligned like a backend's arena. The rig owns
+ * them. */
 static inline void *rig_memory(Rig *r, size_t bytes)
 {
     void *p = NULL;
@@ -38,7 +40,7 @@ static inline void *rig_memory(Rig *r, size_t bytes)
     return p;
 }
 
-/* The place in memory of element i of d's plain order. */
+/* Returns the index in memory, in layout d, of the element that has index i in plain order. */
 static inline int64_t rig_place(Desc d, int64_t i)
 {
     Shape s = d.flat ? d.image : d.shape;
@@ -54,7 +56,7 @@ static inline void rig_put(Desc d, const double *plain, float *to)
     for (int64_t i = 0; i < shape_count(d.shape); ++i) to[rig_place(d, i)] = (float)plain[i];
 }
 
-/* Converts to plain order; also checks that padding is zero. */
+/* Converts a tensor to plain order. Also checks that padding is zero. */
 static inline void rig_get(Desc d, const float *from, double *plain)
 {
     double inside = 0.0, all = 0.0;
@@ -66,8 +68,8 @@ static inline void rig_get(Desc d, const float *from, double *plain)
     CU_ASSERT_EQUAL(inside, all);
 }
 
-/* Opens op for spec, whose x layouts are set, and allocates all buffers of the run. The caller
- * fills x, w and labels. */
+/* Plans the operation of a spec in which the layouts of x are set, and allocates all buffers of the
+ * run except the cache. The caller fills x, w and labels. */
 static inline void rig_open(Rig *r, const OpSpec *spec, const BackendTable *table, int threads)
 {
     bool in_place = r->in_place;
@@ -115,7 +117,8 @@ static inline void rig_backward(Rig *r)
         if (r->op->dx_is_dy[i]) r->run.dx[i] = r->run.dy;
 }
 
-/* x in layout `block` (0: channels-last); only images have a choice. */
+/* Returns the layout of a tensor. Images have blocks of `block` channels (0: channels last). All
+ * other tensors are in plain order. */
 static inline Desc rig_desc(Shape s, int block)
 {
     Desc d = desc_plain(s, DTYPE_F32);

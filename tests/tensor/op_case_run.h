@@ -12,10 +12,12 @@ static inline bool have_bf16(void)
     return false;
 }
 
-/* Gives the inputs' numbers, in [-1, 1), by tensor and index; a test may set another function. */
+/* The function that gives the numbers of tensors, in [-1, 1). what: identifies the tensor; i:
+ * index. A test may set another function. */
 static double (*case_number)(uint64_t what, int64_t i) = rig_random;
 
-/* The same numbers, which bf16 represents exactly, in the type and layout of d. */
+/* Fills a tensor, in the type and layout of d, with scale * case_number, rounded to bf16. So the
+ * numbers are the same in every type. int32 tensors get numbers from 0 to 9. */
 static inline void fill(Desc d, const void *to, uint64_t what, double scale)
 {
     memset((void *)(uintptr_t)to, 0, desc_bytes(d));
@@ -43,7 +45,7 @@ static inline void alone_reduce(const Exchange *x, Slices s, const void *whole, 
     alone_gather(x, s, whole, mine);
 }
 
-/* Two boxes for each of the first samples. */
+/* Returns target boxes: two for each of the first BOXED samples. */
 static inline BoxTargets some_boxes(int64_t samples)
 {
     enum { BOXED = 8, SAMPLES = 1 << 10 };

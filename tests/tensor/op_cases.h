@@ -1,4 +1,5 @@
-/* One case of every operation, for tests that run all of them. */
+/* Cases of operations, for tests that run all cases. bag, exchange, flatten, pixel_tokens and
+ * reorder have no case. */
 #ifndef WEFT_TEST_OP_CASES_H
 #define WEFT_TEST_OP_CASES_H
 
@@ -58,7 +59,8 @@ static inline OpSpec conv(int64_t c, int64_t o, int groups, int kernel, int stri
     return conv_of(2, 14, c, o, groups, kernel, stride);
 }
 
-/* A 3x3 kernel of which only the middle tap does not lie on padding. */
+/* A convolution with a 3x3 kernel over images of one pixel: all taps except the middle one are on
+ * padding. */
 static inline OpSpec conv_of_a_pixel(void)
 {
     OpSpec s = conv(32, 48, 1, 3, 2);
@@ -67,7 +69,7 @@ static inline OpSpec conv_of_a_pixel(void)
     return s;
 }
 
-/* Makes images twice as large, with a bias. */
+/* A transposed convolution, with a bias, that makes images twice as large. */
 static inline OpSpec conv_transpose(int64_t c, int64_t o, int groups, int kernel)
 {
     OpSpec s = one(OP_CONV_TRANSPOSE2D, image(2, c, 9, 7), image(2, o, 18, 14));
@@ -225,7 +227,7 @@ static inline OpSpec loss(OpKind kind, int64_t width)
     return one(kind, plain(2, 5, width, 1, 1), plain(2, 5, LOSS_RESULTS, 1, 1));
 }
 
-/* A loss with a label for each pixel, of more pixels than a piece has. */
+/* A loss with a label for each pixel. A sample has more than PIXEL_PIECE pixels. */
 static inline OpSpec pixel_loss(OpKind kind)
 {
     const int64_t lines = kind == OP_REGION_LOSS ? 3 : 3 * 25 * 40;
@@ -235,7 +237,7 @@ static inline OpSpec pixel_loss(OpKind kind)
     return s;
 }
 
-/* An error for each of more numbers than a piece has. */
+/* A loss of fields. A sample has more than POINT_PIECE numbers. */
 static inline OpSpec field_loss(PointLoss point)
 {
     OpSpec s = one(OP_POINT_LOSS, plain(4, 3, 4, 25, 40), plain(2, 3, LOSS_RESULTS, 1, 1));
@@ -276,7 +278,8 @@ static inline OpSpec pad(int block, PadMode rows, PadMode columns)
     return s;
 }
 
-/* Channels of two inputs: a copy, a sum with a constant, and one that is read twice. */
+/* A channel_sum of two inputs: a copy, a sum with a constant, and a sum of two channels of the
+ * second input, one of which is also in the sum before. */
 static inline OpSpec channel_sum(void)
 {
     static const ChannelSum sums[] = {{1, 0, {{0, 3, 1}}},

@@ -1,5 +1,6 @@
-/* Naive implementations for comparison (plain NCHW, double sums, one loop per index), and helpers
- * of operation tests: tensors in any layout, and running an op's four steps in its own arenas. */
+/* Naive implementations for comparison (plain NCHW, sums in double, one loop per index), and
+ * helpers for tests of operations: tensors in any layout, and forward and backward of an operation
+ * in memory of its own. */
 #ifndef WEFT_TEST_REFERENCE_H
 #define WEFT_TEST_REFERENCE_H
 
@@ -12,14 +13,14 @@
 
 /* ---- tensors in any layout ---- */
 
-/* The place of element (n,c,h,w) of a 4-d layout, in floats. */
+/* Returns the index in memory of element (n,c,h,w) of an image in blocks of `block` channels. */
 static inline int64_t ref_at(Shape s, int block, int64_t n, int64_t c, int64_t h, int64_t w)
 {
     int64_t blocks = (s.dim[1] + block - 1) / block;
     return (((n * blocks + c / block) * s.dim[2] + h) * s.dim[3] + w) * block + c % block;
 }
 
-/* Copies plain NCHW to layout d with zero padding, or with `to_plain` back. */
+/* Copies plain NCHW to layout d with zeros as padding or, if `to_plain` is true, back. */
 static inline void ref_layout(Desc d, float *plain, float *memory, bool to_plain)
 {
     Shape s = d.flat ? d.image : d.shape;
@@ -41,7 +42,7 @@ static inline void ref_layout(Desc d, float *plain, float *memory, bool to_plain
                 }
 }
 
-/* The number of non-zero floats in padded channels. */
+/* Returns the number of non-zero floats in padded channels. */
 static inline int64_t ref_padding_dirt(Desc d, const float *memory)
 {
     Shape s = d.flat ? d.image : d.shape;
@@ -62,7 +63,7 @@ static inline void ref_random(float *x, int64_t n, uint64_t what)
     for (int64_t i = 0; i < n; ++i) x[i] = 2 * rng_uniform(key, (uint64_t)i) - 1;
 }
 
-/* Largest |a - b| divided by the largest |b|: one error per tensor. NaN counts as infinite. */
+/* Returns the largest |a - b| divided by the largest |b|, or INFINITY if a number is NaN. */
 static inline double ref_error(const float *a, const float *b, int64_t n)
 {
     double worst = 0, scale = 1e-30;
@@ -89,7 +90,7 @@ static inline int64_t ref_conv_q(const RefConv *v)
     return (v->w + 2 * v->pad_w - v->s) / v->stride_w + 1;
 }
 
-/* conv2d of plain fp32 images, without bias. */
+/* Returns the spec of a conv2d of plain fp32 images, without bias. */
 static inline OpSpec ref_conv_spec(const RefConv *v, bool need_dx)
 {
     OpSpec s = {.kind = OP_CONV2D, .groups = (int)v->g, .x_count = 1, .w_count = 1};
@@ -103,7 +104,7 @@ static inline OpSpec ref_conv_spec(const RefConv *v, bool need_dx)
     return s;
 }
 
-/* Calls visit for each product x[xi] w[wi] of y[yi]. */
+/* Calls `visit` for each product x[xi] w[wi] that is a term of y[yi]. */
 typedef void (*RefVisit)(void *to, int64_t xi, int64_t wi, int64_t yi);
 static inline void ref_conv_visit(const RefConv *v, RefVisit visit, void *to)
 {
@@ -124,7 +125,7 @@ static inline void ref_conv_visit(const RefConv *v, RefVisit visit, void *to)
                             }
 }
 
-/* out[...] += a[...] * b[...], in double */
+/* Arrays of a visitor below, which computes out[...] += a[...] * b[...] in double. */
 typedef struct RefProduct {
     double *out;
     const float *a, *b;
@@ -153,7 +154,8 @@ static inline void ref_conv_run(const RefConv *v, RefVisit visit, const float *a
     mem_free(&sum);
 }
 
-/* y[n][o][i] += b[o] over the inner positions, and relu; db[o] = sum of dy. */
+/* ref_bias adds b[o] to y[n][o][i] for all `inner` positions i, unless b is NULL, and then applies
+ * relu if `relu` is true. ref_bias_gradient sets db[o] to the sum of dy[n][o][i] over n and i. */
 static inline void ref_bias(float *y, const float *b, int64_t n, int64_t o, int64_t inner,
                             bool relu)
 {
@@ -173,21 +175,22 @@ static inline void ref_bias_gradient(const float *dy, float *db, int64_t n, int6
 
 /* ---- running one op ---- */
 
-/* An op with its own arenas in host memory. Everything is owned. */
+/* An operation with its own host memory. Everything is owned. */
 typedef struct RefOp {
     Op *op;
     OpRun run;
     float *w[SPEC_PARAMS];
 } RefOp;
 
-/* Allocates REF_SPARE_BYTES more, which stay zero unless something writes out of bounds. */
+/* Allocates REF_SPARE_BYTES more than `bytes`. They stay zero unless something writes out of
+ * bounds. */
 enum { REF_SPARE_BYTES = 4096 };
 static inline void *ref_memory(size_t bytes)
 {
     return mem_pages_new(bytes + REF_SPARE_BYTES);
 }
 
-/* Plans like the planner: a second time with the inputs that the op preferred. */
+/* Plans as the planner does: a second time if the operation prefers other layouts of its inputs. */
 static inline Status ref_op_new(RefOp *r, Backend *backend, OpSpec *spec)
 {
     Desc preferred[SPEC_INPUTS];
@@ -245,7 +248,8 @@ static inline void ref_op_free(RefOp *r)
     op_free(&r->op);
 }
 
-/* Runs x and w in plain order to y, then dy to dx and dw. NULL: not wanted. Input 0 only. */
+/* ref_op_forward computes y from x and w. ref_op_backward then computes dx and dw from dy; dx may
+ * be NULL. All arrays are in plain order. The operation has one input. */
 static inline void ref_op_forward(RefOp *r, float *x, float *const w[SPEC_PARAMS], float *y)
 {
     ref_layout(r->op->spec.x[0], x, (float *)(uintptr_t)r->run.x[0], false);
