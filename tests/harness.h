@@ -1,6 +1,6 @@
 /* The frame of a test program. Besides its test functions a program needs only one line:
- * TEST_MAIN("sampler", {"a name", function}, ...). The last line of its output is "N passed, N
- * failed", which are numbers of assertions. A test that cannot run calls TEST_SKIP("why"). Programs
+ * TEST_MAIN("sampler", {"a name", function}, ...). The last line of its output, "SUITE: N passed, N
+ * failed", gives the numbers of assertions. A test that cannot run calls TEST_SKIP("why"). Programs
  * whose names end in _npN, such as test_sum_np4, run under mpirun with N ranks. A failure on any
  * rank then fails the suite, and only rank 0 prints the last line. */
 #ifndef WEFT_HARNESS_H

@@ -1,4 +1,5 @@
-/* Makes the next step of a trainer in tests. Before the first step, it calls train_begin_steps. */
+/* Makes the next step of a trainer in tests. First calls train_begin_steps, which prepares the
+ * trainer if this is the first step, or the first one after train_load. */
 #ifndef WEFT_TEST_NEXT_STEP_H
 #define WEFT_TEST_NEXT_STEP_H
 

@@ -30,13 +30,14 @@ typedef struct Rig {
     /* true: if the operation allows it, y shares the memory of x[0], and dx[0] that of dy or x[0].
      * Set by the test before rig_open. */
     bool in_place;
-    /* The fields below are arguments of a loss, in the backend's memory, [rows]; NULL: not set. */
+    /* The arrays below are arguments of losses (sample: of dropout) in the backend's memory; owned;
+     * NULL: not set. */
     int32_t *labels;
     float *targets, *target_weights;
     int64_t target_weight_count;
     int64_t *sample;
     BoxTargets boxes;
-    /* size of boxes.row in bytes */
+    /* bytes of the memory at boxes.box */
     size_t box_bytes;
 } Rig;
 
@@ -154,8 +155,8 @@ static inline Status rig_attrs(Rig *rig, const LayerKind *kind, const char *attr
     return OK;
 }
 
-/* Returns the layer kind with this name. channel_sum, which is not in the list of kinds, is found,
- * too. */
+/* Returns the layer kind with this name. Also finds channel_sum, which is not in the list of
+ * kinds. */
 static inline const LayerKind *rig_kind(const char *name)
 {
     return strcmp(name, layer_channel_sum.name) == 0 ? &layer_channel_sum : layer_kind(name);

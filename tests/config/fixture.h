@@ -1,4 +1,4 @@
-/* Good configurations from texts. */
+/* Parses configurations for tests in which parsing must succeed. */
 #ifndef WEFT_TESTS_CONFIG_FIXTURE_H
 #define WEFT_TESTS_CONFIG_FIXTURE_H
 
@@ -16,7 +16,8 @@ static inline Config *parse(const char *text)
     return config;
 }
 
-/* text: NULL, or the text to which the override `word` is applied. Owned by the caller. */
+/* Parses `text`, to which it applies the override `word`. text: NULL: there is only the override.
+ * The caller owns the result. */
 static inline Config * override(const char *text, const char *word)
 {
     Config *config = NULL;

@@ -24,7 +24,7 @@ typedef struct Inode {
     int pending_count;
 } Inode;
 
-/* A change of a name: it refers to this inode from then on, or to none (NULL). */
+/* A change of a name. From then on the name refers to `inode`; NULL: the name is removed. */
 typedef struct Naming {
     char *name;
     Inode *inode;
@@ -56,7 +56,7 @@ void inode_sync(Inode *inode);
 void name_set(Names *names, const char *name, Inode *inode);
 Inode *name_get(const Names *names, const char *name);
 void folder_name(Folder *folder, const char *name, Inode *inode);
-/* Syncs the names in one folder: "" (the run's own) or "checkpoints/". */
+/* Syncs the names in one folder. prefix: "" for the run's own folder, or "checkpoints/". */
 void folder_sync(Folder *folder, const char *prefix);
 /* Reads a real folder, whose content counts as synced. */
 void load(Folder *folder, const char *path, const char *prefix);

@@ -18,12 +18,13 @@ typedef struct Trace {
 } Trace;
 
 Trace read_trace(const char *path);
-/* Reads the next C string, unescaped, and moves *text behind it. */
+/* Reads and unescapes the next C string, and moves *text behind it. */
 Bytes next_string(const char **text);
-/* Returns the path's name relative to the run's folder, or NULL. A relative path begins in the
- * folder that contains it. */
+/* Returns the path's name relative to the run's folder, or NULL if the path is outside of it.
+ * folder: path of the run's folder, which contains "/runs/". path: absolute, or relative to the
+ * folder that contains "runs". */
 const char *name_in(const char *folder, const char *path);
-/* Returns name_in of the open file that is the first argument: "7</path>, ..." */
+/* Returns name_in of the open file that is the first argument of a call, such as "7</path>, ..." */
 const char *name_of_file(const char *folder, const Call *call);
 /* Reads the last `count` numbers of the arguments. */
 void last_numbers(const Call *call, long *out, int count);

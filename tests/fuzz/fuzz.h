@@ -64,8 +64,8 @@ static inline FuzzFolder *fuzz_folder(void)
     return f;
 }
 
-/* Writes a file with these bytes and returns its path. It exists until FUZZ_FILES further files
- * have been written. */
+/* Writes a file with these bytes and returns its path. The file keeps the bytes until FUZZ_FILES
+ * further files have been written. */
 static inline const char *fuzz_file(const uint8_t *data, size_t size)
 {
     static unsigned turn;
@@ -94,9 +94,10 @@ void __wrap___sanitizer_cov_8bit_counters_init(uint8_t *begin, uint8_t *end)
     __real___sanitizer_cov_8bit_counters_init(begin, end);
 }
 
-/* Shares whole pages of the counters with the processes that read files for this one, so that edges
- * in these processes are counted, too. Otherwise all files for which that process ends in the same
- * way would look equal to libFuzzer, and it would shrink inputs to nothing. */
+/* Shares whole pages of the counters with the child processes that read files for this process, so
+ * that edges in the child processes are counted, too. Otherwise all files for which a child process
+ * ends in the same way would look equal to libFuzzer, and libFuzzer would shrink inputs to
+ * nothing. */
 static inline void fuzz_share_counters(void)
 {
     static bool shared;

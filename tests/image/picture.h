@@ -4,7 +4,7 @@
 
 #include "image.h"
 
-/* Noise; for odd seeds only 0 and 255. */
+/* Fills the image with noise. For odd seeds all values are 0 or 255. */
 static inline void picture(Image *image, uint32_t seed, int width, int height)
 {
     image_set_size(image, width, height);

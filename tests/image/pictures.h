@@ -11,7 +11,7 @@
 typedef struct Golden {
     char name[64];
     int width, height, orientation;
-    /* pixels of all pictures are one allocation, which the first one's pointer frees */
+    /* pixels, RGB; all pictures are in one allocation, which begins at golden[0].pixel */
     const uint8_t *pixel;
 } Golden;
 
@@ -27,7 +27,7 @@ static inline Bytes bytes_of(const char *path)
     return b;
 }
 
-/* Loads the pictures and returns their number; free golden[0].pixel. */
+/* Loads at most `most` pictures and returns their number. The caller frees golden[0].pixel. */
 static inline int golden_load(Golden *golden, int most)
 {
     Bytes pixels = bytes_of(PICTURES "golden.rgb"), lines = bytes_of(PICTURES "golden.txt");
@@ -45,7 +45,7 @@ static inline int golden_load(Golden *golden, int most)
     return count;
 }
 
-/* Whether this build lacks a decoder. */
+/* Returns whether this build lacks a decoder. */
 static inline bool pictures_missing(void)
 {
     char versions[200];

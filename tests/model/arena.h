@@ -5,7 +5,7 @@
 
 #include "model.h"
 
-/* plain: shape_count(shape) floats. */
+/* Copies a parameter from the arena to `plain`, which has shape_count(shape) floats. */
 static inline void param_get(const Graph *graph, int param, const float *arena, float *plain)
 {
     const Param *p = &graph->param[param];

@@ -1,5 +1,5 @@
-/* Shared by tests of models: configurations from texts, inputs, the graph of both, and lookups by
- * name. */
+/* Shared by tests of models: makes configurations from texts, inputs, and graphs from both; finds
+ * nodes and parameters by name. */
 #ifndef WEFT_TESTS_MODEL_FIXTURE_H
 #define WEFT_TESTS_MODEL_FIXTURE_H
 
@@ -7,8 +7,8 @@
 
 #include "harness.h"
 
-/* Parses a text as file test.yaml. NULL if it cannot be parsed, which also fails the test. Owned by
- * the caller. */
+/* Parses a text as the file test.yaml. If it cannot be parsed, an assertion fails, and the result
+ * is NULL. The caller owns the result. */
 static inline Config *config_of(const char *text)
 {
     Config *config = NULL;
@@ -18,13 +18,13 @@ static inline Config *config_of(const char *text)
     return config;
 }
 
-/* Input of n images (c,size,size). */
+/* Returns the layout of n images (c,size,size). */
 static inline Desc images(int64_t n, int64_t c, int64_t size)
 {
     return desc_plain(shape_of(4, n, c, size, size), DTYPE_F32);
 }
 
-/* Input of n texts of `length` tokens. */
+/* Returns the layout of n texts of `length` tokens. */
 static inline Desc tokens(int64_t n, int64_t length)
 {
     return desc_plain(shape_of(2, n, length, 1, 1), DTYPE_I32);
@@ -42,7 +42,7 @@ static inline Graph *graph_of(const char *text, Desc input, int64_t classes)
     return graph;
 }
 
-/* Expects ERR_CONFIG and this message in place of a graph. */
+/* Checks that graph_build fails with ERR_CONFIG and this message. */
 static inline void expect_error(const char *text, Desc input, int64_t classes, const char *message)
 {
     Config *config = config_of(text);
@@ -52,7 +52,7 @@ static inline void expect_error(const char *text, Desc input, int64_t classes, c
     config_free(&config);
 }
 
-/* NULL if there is none. */
+/* Returns the node with this name, or NULL if there is none. */
 static inline const Node *node_named(const Graph *graph, const char *name)
 {
     for (int i = 0; i < graph->node_count; ++i)
@@ -60,14 +60,14 @@ static inline const Node *node_named(const Graph *graph, const char *name)
     return NULL;
 }
 
-/* -2 if there is none. */
+/* Returns the index of the node with this name, or -2 if there is none. */
 static inline int index_of(const Graph *graph, const char *name)
 {
     const Node *node = node_named(graph, name);
     return node ? (int)(node - graph->node) : -2;
 }
 
-/* NULL if there is none. */
+/* Returns the parameter with this name, or NULL if there is none. */
 static inline const Param *param_named(const Graph *graph, const char *name)
 {
     for (int i = 0; i < graph->param_count; ++i)

@@ -1,5 +1,5 @@
-/* Shared by tests of the optimizers: numbers of the golden file, and configurations from its
- * lines. */
+/* Shared by tests of the optimizers: the numbers from which tools/golden_optim.py made the golden
+ * file, and configurations from the lines of that file. */
 #ifndef WEFT_TESTS_OPTIM_GOLDEN_H
 #define WEFT_TESTS_OPTIM_GOLDEN_H
 
@@ -16,7 +16,8 @@ static inline uint32_t fnv(const char *text)
     return h;
 }
 
-/* The script's formula: element i of a tensor's name, in [-1, 1), a multiple of 2^-23. */
+/* Returns element i of the tensor `name`, by the script's formula. The number is in [-1, 1), and a
+ * multiple of 2^-23. */
 static inline float noise(const char *name, uint32_t i)
 {
     uint32_t h = i * 0x9E3779B9u + fnv(name);
@@ -26,7 +27,8 @@ static inline float noise(const char *name, uint32_t i)
     return ((float)(h >> 8) - 8388608.0f) * 0x1p-23f;
 }
 
-/* Splits "optim.name=sgd optim.lr=0.1" into overrides and parses them. Owned by the caller. */
+/* Splits a text such as "optim.name=sgd optim.lr=0.1" into overrides and parses them. The caller
+ * owns the result. */
 static inline Config *config_of(char *options)
 {
     enum { MAX = 16 };
@@ -40,8 +42,9 @@ static inline Config *config_of(char *options)
     return config;
 }
 
-/* Checks that the golden file has a case of each word of a list of optim_words, from a line that
- * begins with a letter. skip, unless NULL, leaves out words that are tested elsewhere. */
+/* Checks that the golden file has a case for each word of a list of optim_words. A case is a line
+ * that begins with a letter. list: RULE_LIST or CURVE_LIST. skip: NULL, or returns true for a word
+ * that other tests cover. */
 static inline void golden_has_all(int list, bool (*skip)(int word))
 {
     enum { LINE_CHARS = 4096 };

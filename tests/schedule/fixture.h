@@ -1,5 +1,4 @@
-/* Shared by tests of schedules: task lists written by hand, files of them, and text written to a
- * stream. */
+/* For tests of schedules: makes a schedule from the text of a schedule file. */
 #ifndef WEFT_SCHEDULE_FIXTURE_H
 #define WEFT_SCHEDULE_FIXTURE_H
 
@@ -8,7 +7,8 @@
 
 #include "harness.h"
 
-/* schedule_new from a file that holds `text`; the file's path ends in "/s.csv". */
+/* Calls schedule_new with the path of a new file that contains `text`. The path ends in
+ * "/s.csv". */
 static inline Status from_text(Schedule **schedule, ScheduleShape shape, const char *text)
 {
     char folder[] = "/tmp/weft-schedule-XXXXXX";

@@ -1,5 +1,5 @@
-/* Sums in the tree of micro-batches, like that of gradients (tree_step), over leaves some of which
- * are absent: an absent leaf is -0 and leaves the other summand unchanged. */
+/* Sums over the leaves of the summation tree (tree_step), like those of gradients. Some leaves are
+ * absent. An absent leaf is -0, which leaves the other summand unchanged. */
 #ifndef WEFT_TEST_TREE_OF_H
 #define WEFT_TEST_TREE_OF_H
 
@@ -9,7 +9,8 @@
 
 enum { TREE_LEAVES = 70, TREE_WIDTH = 5 };
 
-/* leaf[i]: the leaf at position i, or NULL. out[width]. */
+/* Writes the sum of the leaves to out[width]. leaf[i]: the leaf at position i, [width]; NULL: it is
+ * absent. */
 static inline void tree_of(const float *const *leaf, int leaves, int width, float *out)
 {
     float arena[TREE_LEAVES][TREE_WIDTH];
@@ -22,7 +23,8 @@ static inline void tree_of(const float *const *leaf, int leaves, int width, floa
     memcpy(out, arena[0], (size_t)width * sizeof *out);
 }
 
-/* Returns a number whose sums have other bits in another order; never 0. */
+/* Returns number n of a sequence. Sums of its numbers have other bits in another order. The number
+ * is never 0. */
 static inline float some_value(uint64_t n)
 {
     uint64_t mix = row_hash(12345, n);

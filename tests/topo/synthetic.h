@@ -7,7 +7,8 @@
 
 #include <hwloc.h>
 
-/* Returns the XML of a synthetic machine, owned by the caller. */
+/* Returns the XML of a synthetic machine, owned by the caller. description: hwloc's text for it,
+ * such as "core:4 pu:2". */
 static char *synthetic_xml(const char *description, size_t *bytes)
 {
     hwloc_topology_t topology;
