@@ -17,9 +17,10 @@ typedef struct GradientCase {
     Shape x[3];
     Fill fill;
     bool residual;
-    /* real rows; 0: all */
+    /* number of real samples; 0: all */
     int rows;
-    /* step of the difference; error allowed, as |got - expected| / max(1, |expected|) */
+    /* step: step of the finite differences; tolerance: allowed |got - expected| / max(1,
+     * |expected|) */
     double step, tolerance;
 } GradientCase;
 
@@ -264,8 +265,8 @@ static const GradientCase gradient_cases[] = {
     {"charbonnier_loss", "eps=0.3", 1, {S2(4, 3)}, FILL_PLAIN, false, 3, 1e-2, 1e-3},
     {"charbonnier_loss", "eps=0.3", 1, {S3(3, 2, 5)}, FILL_PLAIN, false, 2, 1e-2, 1e-3},
     {"sigmoid_loss", "", 1, {S2(7, 1)}, FILL_KINKS, false, 5, 1e-2, 1e-3},
-    /* boxes that match no anchor: the overlap of matches is a constant target of objects, which
-     * differences do not know (tests/layers/test_yolo.c) */
+    /* The boxes match no anchor. The overlap of a match would be a target of the objects: backward
+     * treats it as a constant, but finite differences do not (tests/layers/test_yolo.c). */
     {"yolo_loss",
      "image=640,640 anchors=300,310,620,450",
      2,
