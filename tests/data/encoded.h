@@ -14,8 +14,8 @@ static const char *const encoded_files[] = {
 enum { ENCODED_FILES = sizeof encoded_files / sizeof *encoded_files };
 
 /* Writes a set of n samples: sample i is picture (first + i) mod 8 with label i mod 3. bad: index
- * whose entry is too large, -1: none. Sample i has orientation 1 + i mod 8, which is applied if
- * `orient`. */
+ * of an entry of x_offset that is made too large; -1: none. Sample i has orientation 1 + i mod 8;
+ * the set says that orientations are applied if `orient` is true. */
 static inline const char *encoded_set(const char *name, int n, int first, bool orient, int bad)
 {
     const char *path = in_scratch(name);
@@ -60,7 +60,7 @@ static inline const char *encoded_set(const char *name, int n, int first, bool o
     return path;
 }
 
-/* A configuration with the defaults of the keys that size pictures. */
+/* Returns a configuration with the default values of crop_scale and crop_ratio. */
 static inline Config config_pictures(void)
 {
     static double scale[] = {0.08, 1}, ratio[] = {0.75, 4.0 / 3};
@@ -70,7 +70,7 @@ static inline Config config_pictures(void)
     return c;
 }
 
-/* A configuration with every change that training can make to pictures. */
+/* Returns a configuration with every change that training can make to pictures. */
 static inline Config config_all(void)
 {
     static double jitter[] = {0.4, 0.4, 0.4, 0.1};

@@ -12,7 +12,7 @@
 #include <stdarg.h>
 #include <zlib.h>
 
-/* The number in Config of a value of train.loss. */
+/* Returns the number that a value of train.loss has in Config. */
 static inline int loss_number(const char *word)
 {
     int i = 0;
@@ -50,7 +50,8 @@ static inline void write_bytes(const char *path, const void *bytes, size_t count
     if (!f || fwrite(bytes, 1, count, f) != count || fclose(f) != 0) die("%s", path);
 }
 
-/* Writes a file into the scratch folder, as gzip if its name ends in .gz. */
+/* Writes a file into the scratch folder, compressed with gzip if its name has ".gz". Returns the
+ * path. */
 static inline const char *file_put(const char *name, const void *bytes, size_t n)
 {
     const char *path = in_scratch(name);
@@ -77,7 +78,7 @@ static inline bool same_files(const char *a, const char *b)
     return same;
 }
 
-/* Does class i of the file have this name? */
+/* Returns whether class i of the file has this name. */
 static inline bool class_is(const char *path, int64_t i, const char *name)
 {
     ClassNames names;
@@ -101,10 +102,10 @@ static inline Config config_plain(void)
 
 typedef struct H5Array {
     const char *name;
-    /* type in the file; type of data in memory */
+    /* stored: type in the file; memory: type of `data` */
     hid_t stored, memory;
     int ndim;
-    /* chunk[0] == 0: contiguous */
+    /* dim: shape, [ndim]; chunk: shape of a chunk, [ndim]; chunk[0] = 0: the array is contiguous */
     hsize_t dim[5], chunk[5];
     int deflate;
     /* NULL: the array is created but never written */
@@ -163,7 +164,7 @@ static inline void h5_put_floats(hid_t file, const char *name, const float *valu
 }
 
 /* Writes n images (n,1,2,2) of uint8; image i has values i, i+1, i+2, i+3 (mod 256) and label i mod
- * classes. */
+ * classes. packed: true: the arrays are chunked and compressed. Returns the path. */
 static inline const char *images_small(const char *name, int n, int classes, bool packed)
 {
     const char *path = in_scratch(name);

@@ -1,5 +1,5 @@
-/* Shared by tests of imports from folders: small trees of pictures, an import of one, and reading
- * the arrays of the file it writes. */
+/* Shared by tests of imports from folders: makes small trees of pictures and their imports, and
+ * reads the arrays of the files that imports write. */
 #ifndef DATA_FOLDERS_H
 #define DATA_FOLDERS_H
 
@@ -34,7 +34,8 @@ static inline const char *at(const char *dir, const char *name)
     return path[turn];
 }
 
-/* Two classes: "B" with exif6.jpg; "a" with plain.png and, further down, plain.jpg and cmyk.jpg. */
+/* Makes a folder of two classes: "B" with exif6.jpg; "a" with plain.png and, in a folder below it,
+ * plain.jpg and cmyk.jpg. Returns its path. */
 static inline const char *small_tree(const char *name)
 {
     const char *dir = in_scratch(name);
