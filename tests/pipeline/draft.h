@@ -82,8 +82,8 @@ static inline void add_any(Draft *d)
 {
     static const char *const pointwise[] = {"relu", "relu6", "gelu", "silu"};
     static const int widths[] = {5, 8, 16, 20}, alike[] = {0, 3, 4, 4, 5, 5, 5, 5, 9, 9};
-    /* a is the input: in two of three cases the node that was added last, so that chains grow, and
-     * otherwise any node */
+    /* a is the input. In two of three cases it is the node that was added last, so that chains
+     * grow; otherwise it is any node. */
     int most = d->count - 1,
         a = pick(d, 3) ? most
             : d->alike ? 2 + pick(d, most - 1)
@@ -131,8 +131,8 @@ static inline void add_any(Draft *d)
     }
 }
 
-/* Appends layers that make a vector of node a, if it is none. Returns the number of the vector's
- * node. */
+/* Appends layers that make a vector of the output of node a, unless it is a vector already. Returns
+ * the number of the vector's node. */
 static inline int to_vector(Draft *d, int a)
 {
     Shaped s = d->node[a];

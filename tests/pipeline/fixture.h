@@ -58,9 +58,12 @@ typedef struct Fixture {
     Desc input;
     /* number of rows of the loss per sample */
     int64_t lines;
-    Batch batch[MICROS_MOST],
-        lent[MICROS_MOST];  /* micro-batches, and the copies lent to the executor */
-    int taken, given, most; /* lent so far; returned so far; most at a time */
+    /* batch: the micro-batches; lent: the copies that are lent to the executor */
+    Batch batch[MICROS_MOST], lent[MICROS_MOST];
+    /* taken: number of copies lent so far; given: number of copies returned so far; most: largest
+     * number that may be lent at a time */
+    int taken, given, most;
+    /* data_changed: the executor has changed a copy; too_many: it has borrowed more than `most` */
     bool data_changed, too_many;
 } Fixture;
 

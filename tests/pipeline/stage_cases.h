@@ -1,9 +1,9 @@
 /* Tests of models that are cut into stages at random places, with one rank per stage, over shared
  * memory and over MPI. They use every schedule, one to three chunks per stage, and lists that are
- * reordered at random. Chunks are assigned to the stages in turn, or as a V, or neighbouring chunks
- * are on one stage. Gradients, statistics and metrics of each stage must be those of the plain
- * interpreter, which runs all layers on every rank. STAGE_GRAPH=17 in the environment runs only
- * random graph number 17. */
+ * reordered at random. Chunks are assigned to the stages in turn, or in the shape of a V, or with
+ * neighbouring chunks on one stage. Gradients, statistics and metrics of each stage must be those
+ * of the plain interpreter, which runs all layers on every rank. STAGE_GRAPH=17 in the environment
+ * runs only random graph number 17. */
 #ifndef WEFT_TESTS_STAGE_CASES_H
 #define WEFT_TESTS_STAGE_CASES_H
 
