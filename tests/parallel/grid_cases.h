@@ -77,8 +77,8 @@ static void part_of_a_part(void)
     world_part_fini(&half);
 }
 
-/* A rank of one part fails. All ranks of this part agree on the failure; the other part, which is
- * rank 0, is not affected. */
+/* The last rank fails. All ranks of its part agree on the failure; the other part, which consists
+ * of rank 0, is not affected. */
 static void statuses_of_parts(void)
 {
     World part;
