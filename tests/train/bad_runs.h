@@ -1,4 +1,5 @@
-/* Runs with bad data or bad memory, for tests of what the run does and what it reports. */
+/* Makes runs with bad data or damaged memory, for tests of what such a run does and what it
+ * reports. */
 #ifndef WEFT_TESTS_BAD_RUNS_H
 #define WEFT_TESTS_BAD_RUNS_H
 
