@@ -43,7 +43,7 @@ static void test_attention(void)
     pair_free(&p);
 }
 
-/* Keys of several queries, all keys, windows, and other rotary angles, by weft's own kernels. */
+/* Shared keys, full attention, windows, and scaled rotary angles, by weft's own kernels. */
 static void test_attention_kinds(void)
 {
     static const struct {

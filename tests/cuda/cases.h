@@ -49,14 +49,14 @@ static const struct {
     Bound pixel;
     /* exchanges, whose results are rounded before and after the bias */
     Bound exchange;
-    /* |cuda - cpu| of the loss in ten training steps */
+    /* bound on |cuda - cpu| of the loss in ten training steps */
     double loss;
     /* bound on the same difference for models in which batch norm over few samples amplifies
      * differences */
     double deep;
     /* bound on the same difference between bf16, fp16 or tf32 and fp32 */
     double loss_rounded;
-    /* relative error of products whose factors TF32 rounds */
+    /* bound on the relative error of products whose factors TF32 rounds */
     double tf32;
 } allowed = {.exact = {0, 1},
              .elementwise = {2e-6, 1},

@@ -53,7 +53,7 @@ static void test_channel_sum(void)
     run_everywhere(cases, sizeof cases / sizeof *cases);
 }
 
-/* A label in five is missing; see pair_give_labels. */
+/* One label in five is missing (pair_give_classes). */
 static void test_pixel_losses(void)
 {
     const Bound b = allowed.pixel;
@@ -79,7 +79,7 @@ static void test_pixel_losses(void)
     run_everywhere(cases, sizeof cases / sizeof *cases);
 }
 
-/* A label that is no class makes the loss NaN: of its row, or of its sample. */
+/* A label that is not a class makes the loss of its row, or of its sample, NaN. */
 static void check_bad_label(const char *kind, Shape shape, int32_t bad)
 {
     Rig rig = {0};

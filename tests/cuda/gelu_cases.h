@@ -10,6 +10,7 @@ enum { GELU_ROWS = 9, GELU_WIDTH = 40 };
 typedef struct GeluCase {
     /* on the CPU: before: gelu; behind: dense. On the GPU: fused: both */
     Rig before, behind, fused;
+    /* h: gelu's input; x: its output; given, got: scratch; owned, [ROOM] each */
     float *h, *x, *given, *got;
 } GeluCase;
 

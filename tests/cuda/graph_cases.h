@@ -113,8 +113,8 @@ static Outcome run_straight(const GraphCase *c, const char *dir, const char *key
     return run_to_end(t, config);
 }
 
-/* Saves after step 5, makes two more steps, loads the checkpoint and continues. same: continues in
- * the same trainer, which is replaying; else in a new trainer. */
+/* Saves after step 5, makes two more steps, loads the checkpoint and continues. same: true:
+ * continues in the same trainer, which is replaying; false: in a new trainer. */
 static Outcome run_resumed(const GraphCase *c, const char *dir, const char *keys, bool same)
 {
     Config *config = NULL;

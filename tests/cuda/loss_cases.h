@@ -1,6 +1,6 @@
 /* Tests of softmax_loss that overwrites the logits with their gradient in forward: the results have
- * the same bits as those of separate forward and backward. Rows that fit a block's shared memory,
- * and longer rows. */
+ * the same bits as those of separate forward and backward. Some rows fit a block's shared memory,
+ * and some are longer. */
 #ifndef WEFT_TEST_CUDA_LOSS_CASES_H
 #define WEFT_TEST_CUDA_LOSS_CASES_H
 

@@ -12,21 +12,22 @@ typedef struct OpCase {
     Shape x;
     /* fused activation */
     Act act;
+    /* number of real samples; 0: all */
     int rows;
     Bound bound;
 } OpCase;
 
 typedef struct Pair {
     const OpCase *c;
-    /* true: the first input has other readers. The GPU adds the gradient to that of the other
-     * readers; for the CPU the test adds them */
+    /* True: the first input has other readers. The GPU's operation adds its gradient to the
+     * gradient of the other readers; for the CPU the test adds the two. */
     bool adds;
     /* OpSpec.slices and tokens on the GPU; on the CPU sums are not divided into slices */
     SumSlices slices, tokens;
     bool slices_inputs;
     /* the operation on the CPU, then on the GPU */
     Rig rig[2];
-    /* gelu on the CPU, for a dense with which only the GPU fuses gelu */
+    /* gelu on the CPU, for a dense layer with gelu, which only the GPU fuses */
     Rig act;
     /* scratch; owned, [LARGEST] each */
     float *given, *got[2];
@@ -45,8 +46,8 @@ static Status open_act(Pair *p)
     return rig_open(&p->act, "gelu");
 }
 
-/* Sums of channels of inputs with `channels` channels each, as many as a channel_sum can have: of
- * one term, of two, of none, and terms that are read several times. */
+/* Sets at most SUMS sums over inputs with `channels` channels each. The sums have no, one or two
+ * terms, and some channels are terms of several sums. */
 static void set_channel_sums(OpSpec *spec, int channels)
 {
     enum { SUMS = 300 };
@@ -127,7 +128,8 @@ static void pair_give(Pair *p)
     }
 }
 
-/* Gives three boxes to each of three samples; the second and the third box are equal. */
+/* Sets three boxes for each of three samples; the second and the third box of the first sample are
+ * equal. */
 static void pair_give_boxes(Pair *p)
 {
     static const float row[9][BOX_NUMBERS] = {
@@ -140,8 +142,8 @@ static void pair_give_boxes(Pair *p)
     }
 }
 
-/* Gives targets. Targets of fields also have weights, those of shape (N,C,L) other ones for each
- * sample, and every fourth target is missing. */
+/* Sets targets. For fields, also sets weights, and every fourth target is missing. Fields of shape
+ * (N,C,L) have other weights for each sample. */
 static void pair_give_targets(Pair *p)
 {
     const Shape x = p->rig[0].spec.x[0].shape;
@@ -158,7 +160,7 @@ static void pair_give_targets(Pair *p)
     mem_free(&weights);
 }
 
-/* Gives labels; with one for each pixel, one in five is missing. */
+/* Sets labels. If each pixel has a label, one label in five is missing. */
 static void pair_give_classes(Pair *p)
 {
     const OpSpec *spec = &p->rig[0].spec;

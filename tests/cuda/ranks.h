@@ -1,7 +1,7 @@
-/* Three ranks of a tensor group in one process, with slices of unequal length, on one backend. The
- * ranks run one after the other, so in the first run no exchange is complete: the data that each
- * rank sends is stored. Then all ranks run again. In the second run the first exchange is complete,
- * in the third run the second exchange, too. */
+/* Three ranks of a tensor-parallel group in one process, with slices of unequal length, on one
+ * backend. The ranks run one after the other, so in the first run no exchange is complete: the data
+ * that each rank sends is stored. Then all ranks run again. In the second run the first exchange is
+ * complete, in the third run the second exchange, too. */
 #ifndef WEFT_TEST_CUDA_RANKS_H
 #define WEFT_TEST_CUDA_RANKS_H
 

@@ -1,6 +1,6 @@
-/* Tests of reorder: the output in plain order equals the input, and so do the gradients. Images and
- * flat views of images, plain and channels last, and padded rows. Numbers that a type cannot
- * represent are rounded once. */
+/* Tests of reorder: the output in plain order equals the input, and so do the gradients. The cases
+ * are images and flat views of images, plain and channels last, and padded rows. Numbers that a
+ * type cannot represent are rounded once. */
 #ifndef WEFT_TEST_CUDA_REORDER_CASES_H
 #define WEFT_TEST_CUDA_REORDER_CASES_H
 

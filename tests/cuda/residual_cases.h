@@ -15,7 +15,8 @@ typedef struct ResidualCase {
 } ResidualCase;
 
 typedef struct ResidualTest {
-    /* on the CPU: dense, and the sum of it and the residual; on the GPU: fused */
+    /* on the CPU: dense: the dense layer; sum: adds the residual to its output. On the GPU: fused:
+     * both */
     Rig dense, sum, fused;
     float *given, *got, *expected;
 } ResidualTest;

@@ -1,6 +1,6 @@
 /* Tests of training that continues on the other device from a checkpoint: every tensor has the same
  * bits, and losses agree as well as those of runs on one device. Also tests that a model that does
- * not fit the GPU's memory is refused before any memory is allocated. */
+ * not fit into the GPU's memory is refused before any memory is allocated. */
 #ifndef WEFT_TEST_CUDA_RESUME_CASES_H
 #define WEFT_TEST_CUDA_RESUME_CASES_H
 

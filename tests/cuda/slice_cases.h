@@ -1,6 +1,7 @@
-/* Tests of operations that are sliced over the ranks of a tensor group: the GPU's results are
- * compared with the CPU's, and all slices together with the whole operation. The latter have the
- * same bits, except for the loss, whose sums are added in another order. */
+/* Tests of operations that are sliced over the ranks of a tensor-parallel group. The GPU's results
+ * are compared with the CPU's, and all slices together with the whole operation. All slices
+ * together have the same bits as the whole operation, except for the loss, whose sums are added in
+ * another order. */
 #ifndef WEFT_TEST_CUDA_SLICE_CASES_H
 #define WEFT_TEST_CUDA_SLICE_CASES_H
 
@@ -316,7 +317,8 @@ static void test_slices(void)
 
 typedef struct SumCase {
     OpCase op;
-    /* slices that are all on one rank: fields of SumSlices; total 0: no slices */
+    /* fields of SumSlices, with all slices on one rank; lead: first_unit_ratio; total 0: the sum is
+     * not cut */
     int total, units, parts, lead;
     /* true: the sum is over a dense layer's inputs */
     bool inputs;
