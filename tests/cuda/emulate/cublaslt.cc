@@ -129,8 +129,8 @@ bool same_size(const Layout &c, const Layout &d)
 }
 /* Algorithms in the order in which they are proposed. IN_SLICES rounds the partial sum to d's type
  * after each slice of k, and is offered only if columns are not aligned. IN_PLACE requires that c
- * is d. OUT_OF_PLACE requires aligned columns, but not that c is d. REVERSED adds the products from
- * the last to the first. */
+ * is d. OUT_OF_PLACE requires aligned columns, but not that c is d. REVERSED also requires that c
+ * is d, and adds the products from the last to the first. */
 enum Algorithm { IN_SLICES, IN_PLACE, OUT_OF_PLACE, REVERSED, ALGORITHMS };
 const uint64_t SLICES = 4;
 bool is_offered(Algorithm algorithm, const Layout &c, const Layout &d)

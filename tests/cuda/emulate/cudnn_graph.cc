@@ -97,7 +97,8 @@ std::vector<Operation> operations(const Descriptor *graph)
         out.emplace_back(graph->part(CUDNN_ATTR_OPERATIONGRAPH_OPS, i));
     return out;
 }
-/* Returns true for head widths that the real cuDNN's kernels support. */
+/* Returns true if the real cuDNN's kernels support the widths of the heads, or if there is no
+ * attention. */
 bool supported(const std::vector<Operation> &all)
 {
     for (const Operation &op : all)
@@ -295,7 +296,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
         for (const Tensor &t : op.in)
             if (!t.is_virtual && !t.is_value && uintptr_t(at[t.uid]) % 16 != 0)
                 return refuse("a pointer is not aligned");
-    /* Values are read during the call, tensors when the queued work runs. */
+    /* Single numbers are read during the call, tensors in memory when the queued work runs. */
     std::map<int64_t, float> value;
     for (const Operation &op : all)
         for (const Tensor &t : op.in)

@@ -1,6 +1,6 @@
-/* The contents of cuDNN's descriptors of tensors and operations, and an interpreter that runs the
- * operations one after the other, in fp32 on host memory, and rounds tensors of type bf16 or
- * fp16. */
+/* The contents of cuDNN's descriptors of tensors and operations, and an interpreter. The
+ * interpreter runs the operations one after the other, in fp32 and in host memory, and rounds
+ * tensors of type bf16 or fp16. */
 #ifndef EMULATE_CUDNN_GRAPH_H
 #define EMULATE_CUDNN_GRAPH_H
 
@@ -187,8 +187,8 @@ struct Operation {
         if (type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR) return y;
         return in[type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR];
     }
-    /* Returns true if the tensors of a convolution fit each other. Returns false also if their
-     * types differ, because cuDNN has no engine that converts. */
+    /* Returns true if the shapes of a convolution's tensors match, and their types are equal; cuDNN
+     * has no engine that converts between types. */
     bool conv_fits() const
     {
         const Tensor &x = image(), &w = weights(), &to = result();

@@ -93,7 +93,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
     properties->memPitch = emulate::environment("EMULATE_PITCH", INT32_MAX);
     return cudaSuccess;
 }
-/* Values of an H100. */
+/* The values are those of an H100. */
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr what, int device)
 {
     int number;
@@ -108,8 +108,9 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr what, int dev
         return cudaErrorInvalidValue;
     return cudaSuccess;
 }
-/* GPU 0 is the first on the bus; the others follow in descending order of their numbers. CUDA
- * numbers GPUs by speed, so numbers are not in the order of the bus there either. */
+/* GPU 0 is the first on the bus; the others follow in descending order of their numbers. With a
+ * real CUDA, too, numbers may not be in the order of the bus, because CUDA numbers GPUs by
+ * speed. */
 cudaError_t cudaDeviceGetPCIBusId(char *out, int length, int device)
 {
     int number;

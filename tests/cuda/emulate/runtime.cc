@@ -1,8 +1,8 @@
 /* The fibers that run kernels (kernel.h), the GPU's memory and its properties; streams are in
  * stream.cc. New memory is filled with NaNs. Only queued work, such as kernels and copies, can
  * access the GPU's memory. Host code that accesses it gets a SIGSEGV, and so does a kernel that
- * accesses memory outside of its allocated blocks. A kernel that reads host memory is not
- * detected. */
+ * accesses an address outside of the pages of all allocated blocks. A kernel that reads host memory
+ * is not detected. */
 #include "kernel.h"
 #include "queue.h"
 
@@ -23,7 +23,7 @@ Indices thread, block, threads, blocks;
 
 namespace
 {
-/* The size is not a power of two, with which the stacks of all threads would use the same sets of
+/* The size is not a power of two; otherwise the stacks of all threads would use the same sets of
  * the processor's caches. */
 const size_t STACK_BYTES = (128 << 10) + 17 * 64;
 
@@ -32,8 +32,8 @@ const size_t STACK_BYTES = (128 << 10) + 17 * 64;
 struct Barrier {
     unsigned alive, waiting, round;
 };
-/* Context of __builtin_setjmp: switching fibers with it takes a few instructions, many fewer than
- * with the C library's swapcontext. */
+/* Context of __builtin_setjmp, by which fibers are switched. A switch takes a few instructions,
+ * many fewer than with the C library's swapcontext. */
 typedef void *Jump[5];
 struct Fiber {
     Jump resume; /* point at which the fiber continues */
@@ -60,9 +60,10 @@ void fiber_main();
 
 const size_t MEMORY_BYTES = size_t(4) << 30, PAGE_BYTES = 4096, HUGE_BYTES = 512 * PAGE_BYTES, ALIGN_BYTES = 256;
 
-/* An allocated block. Its pages can be accessed only while a window is open, the pages before and
- * after them never. The memory ends as close to the end of the last page as its alignment allows;
- * writes to the rest of the pages are detected when the block is released. */
+/* An allocated block. Its pages can be accessed only while a window is open (window_open); the
+ * pages before and after them can never be accessed. The memory ends as close to the end of the
+ * last page as its alignment allows. Writes to the rest of the pages are detected when the block is
+ * released. */
 struct Block {
     char *pages, *memory, *mapped;
     size_t pages_bytes, bytes, mapped_bytes;
@@ -129,8 +130,8 @@ bool release_memory(void *memory)
 
 /* ---- blocks and threads ---- */
 
-/* A permutation of 0 to count - 1 that begins with 0 and differs at each launch. If a result
- * depends on this order, which is a race, its bits differ when the same work is done again. */
+/* A permutation of 0 to count - 1 that begins with 0 and differs at each launch. A result that
+ * depends on this order shows a race: its bits differ when the same work is done again. */
 struct Order {
     unsigned count, stride;
 
