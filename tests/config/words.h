@@ -5,7 +5,7 @@
 enum { OPTIM_SGD, OPTIM_ADAM, OPTIM_ADAMW, OPTIM_LARS, OPTIM_LAMB };
 enum { LR_CONSTANT, LR_MULTISTEP, LR_COSINE, LR_LINEAR, LR_POLYNOMIAL };
 
-/* Registers the lists of words. Without this call, config knows only the defaults of these keys. */
+/* Registers the lists of words. Without this call, config knows only the default values. */
 void use_test_words(void);
 
 #endif

@@ -1,11 +1,10 @@
 /* Emulates the functions of NCCL that weft calls, between processes of one machine through shared
- * memory. It is as strict as the documentation allows: a send is complete only when the whole
- * message has been received; only the operations of one group progress together; a group begins
- * when the earlier work of its streams is done. A nonblocking communicator must not be used while
- * it is in progress. Two ranks of one host on one GPU are refused. NCCL_HOSTID sets the name of a
- * rank's host, and NCCL_DEBUG=INFO prints it. The death of a peer is detected only if
- * EMULATE_NETWORK or NCCL_HOSTID is set, since NCCL does not detect it over NVLink. A rank that
- * waits for HANG_S prints a message and aborts. */
+ * memory. It is as strict as the documentation allows: a send is complete when the whole message
+ * has been received; only the operations of one group progress together; a group begins when the
+ * earlier work of its streams is done. A nonblocking communicator must not be used while it is in
+ * progress. Two ranks of one host on one GPU are refused. NCCL_HOSTID names a rank's host;
+ * NCCL_DEBUG=INFO prints it. The death of a peer is detected only if EMULATE_NETWORK or NCCL_HOSTID
+ * is set, as NCCL does not detect it over NVLink. A rank that waits for HANG_S aborts. */
 #include <atomic>
 #include <chrono>
 #include <cstdio>

@@ -2,7 +2,7 @@
  * so it reads the parameters of its columns once, and computes no index by division. A sum over
  * rows is divided into parts; their number depends on the shape alone:
  *     sum_part     the threads with threadIdx.y = y add rows y, y + blockDim.y, ... of a part
- *     store_part   adds the sums of these threads in the order of y
+ *     store_part   adds the sums of the threads in the order of y
  *     join_parts   thread y adds parts y, y + JOIN_ROWS, ...; the sums of the threads are then
  *                  added in the order of y */
 #ifndef WEFT_COLUMNS_CUH
