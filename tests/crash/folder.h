@@ -1,5 +1,6 @@
-/* A folder as a process sees it, and as a disk holds it after a crash: synced content, and pending
- * changes in their order. */
+/* A folder as a process sees it, and as a disk may hold it after a crash. In each struct, `now` is
+ * what the process sees, `synced` is what is on the disk in any case, and `pending` are the changes
+ * since the last sync, in their order, which a crash may lose. */
 #ifndef WEFT_CRASH_FOLDER_H
 #define WEFT_CRASH_FOLDER_H
 
