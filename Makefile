@@ -41,7 +41,7 @@ FP := -fno-math-errno -fno-trapping-math -ffp-contract=off
 CPPFLAGS_ALL := -D_GNU_SOURCE -DWEFT_VERSION='"$(VERSION)"' -Iinclude $(DEPS_CPPFLAGS) $(CPPFLAGS)
 comma := ,
 CFLAGS_ALL := -std=c17 $(OPT) $(FP) $(if $(SANITIZE),,$(UNWIND)) $(OPENMP) $(WARN) $(WERROR) -fvisibility=hidden $(if $(SANITIZE),,-ffunction-sections -fdata-sections) $(SANITIZE) $(CFLAGS)
-LDFLAGS_ALL := -Wl,--build-id $(if $(SANITIZE),,-Wl$(comma)--gc-sections) $(OPENMP) $(SANITIZE) $(LDFLAGS)
+LDFLAGS_ALL := -Wl,--build-id,--as-needed $(if $(SANITIZE),,-Wl$(comma)--gc-sections) $(OPENMP) $(SANITIZE) $(LDFLAGS)
 LDLIBS_ALL := $(DEPS_LIBS) $(LDLIBS) -lpthread -lm
 
 # The vector kernels are compiled once for each instruction set and type of activations; the best that this CPU has is taken
@@ -96,7 +96,7 @@ weft: $(BUILD)/weft       ## build it: build/weft
 $(BUILD)/weft: $(LIBS) $(BUILD)/obj/src/main.o
 	@echo "  link $@"
 	@tools/check_rows.sh $(LIBS)
-	$(Q)$(LINK) -o $@ $(BUILD)/obj/src/main.o $(call reverse,$(LIBS)) $(LDFLAGS_ALL) $(LDLIBS_ALL)
+	$(Q)$(LINK) -o $@ $(BUILD)/obj/src/main.o $(call reverse,$(LIBS)) $(EXPORT_HDF5) $(LDFLAGS_ALL) $(LDLIBS_ALL)
 
 LINK = $(CC)
 # Some 180 test programs are linked: gold takes half the time of ld.
@@ -209,6 +209,12 @@ $(BUILD)/tests/topo/libnvidia-ml.so.1: tests/topo/nvml.c $(PROBE)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c17 $(WARN) $(WERROR) -shared -fPIC -Wl,-soname,$(@F) -o $@ $<
 $(BUILD)/tests/topo/test_devices: $(BUILD)/tests/topo/libnvidia-ml.so.1
+# A filter plug-in of HDF5, alone in its folder. Like most plug-ins it needs HDF5's shared library.
+$(BUILD)/tests/data/plugins/libinverted.so: tests/data/inverted.c $(PROBE)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(DEPS_CPPFLAGS) -std=c17 $(WARN) $(WERROR) -shared -fPIC -o $@ $< $(HDF5_SHARED)
+$(BUILD)/tests/data/test_plugin: $(BUILD)/tests/data/plugins/libinverted.so
+$(BUILD)/tests/data/test_plugin: TEST_LINK += $(EXPORT_HDF5)
 $(BUILD)/tests/train/test_reference: $(BUILD)/obj/tests/reference/forward.o
 $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/config/test_*.c)): $(BUILD)/obj/tests/config/words.o
 
@@ -273,10 +279,9 @@ $(BUILD)/programs/tests/%.o: tests/%.c $(PROBE)
 $(BUILD)/programs/tools/bundle/programs.o: tools/bundle/programs.c $(BUILD)/programs/programs.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS_ALL) -Isrc -I$(BUILD)/programs $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
-# Libraries that a bundle links statically: HDF5, and those that the probe names. Addresses in tables are packed, which glibc 2.36 knows.
-BUNDLE_SHARED := $(addprefix -l,$(BUNDLE_STATIC)) $(if $(HDF5_STATIC),-lhdf5)
-BUNDLE_ARCHIVES := $(BUNDLE_STATIC:%=-l:lib%.a) $(filter -l:libhdf5.a,$(HDF5_STATIC))
-in_bundle = $(foreach l,$(1),$(if $(filter -lhdf5,$(l)),$(or $(HDF5_STATIC),$(l)),$(if $(filter $(l),$(BUNDLE_SHARED)),$(l:-l%=-l:lib%.a),$(l))))
+# Libraries that a bundle links statically: those that the probe names, and HDF5. Addresses in tables are packed, which glibc 2.36 knows.
+BUNDLE_ARCHIVES := $(BUNDLE_STATIC:%=-l:lib%.a) $(filter -l:libhdf5.a,$(DEPS_LIBS))
+in_bundle = $(foreach l,$(1),$(if $(filter $(l),$(BUNDLE_STATIC:%=-l%)),$(l:-l%=-l:lib%.a),$(l)))
 $(BUILD)/programs/weft: $(BUNDLE_OBJ) $(LIBS) tools/bundle/archives.sh
 	@echo "  link $@"
 	$(Q)CC="$(CC)" tools/bundle/archives.sh $(BUILD)/programs/lib "$(filter -L%,$(DEPS_LIBS))" $(BUNDLE_ARCHIVES)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Decides the build by compiling probes: writes probe.mk (for make) and probe.txt (for people, with the reasons).
-# usage: probe.sh OUT.mk   (CC from the environment; ONEDNN_ROOT, CUDA_HOME, CUDNN_HOME and NCCL_HOME point at other places)
+# usage: probe.sh OUT.mk   (CC from the environment; ONEDNN_ROOT, CUDA_HOME, CUDNN_HOME and NCCL_HOME point at other places; WEFT_HDF5=shared)
 set -u
 out=$1 dir=$(mktemp -d) cpp= libs= missing=
 # Two makes may probe for one folder at the same time: each writes files of its own, which are then renamed.
@@ -32,15 +32,24 @@ esac
 need hdf5 libhdf5-dev "$(pc --cflags hdf5-serial hdf5 || pc --cflags hdf5-serial || pc --cflags hdf5)" \
     "$(pc --libs hdf5-serial || pc --libs hdf5 || echo -lhdf5)" <<<'#include <hdf5.h>
 int main(void) { return H5open(); }'
-# A bundle's program contains HDF5: the shared library may need as many libraries as a program that downloads files.
+# HDF5 is linked statically where it can be: Debian's shared library needs 36 others, which take half of the time of a start
+# (docs/decisions/0067). WEFT_HDF5=shared links the shared library.
 hdf5_static=
 for more in "" "-l:libsz.a -l:libaec.a" "-lsz" "-lsz -lcrypto -lcurl"; do
+    [ "${WEFT_HDF5:-}" != shared ] || break
     if try "$cpp" "${libs//-lhdf5/-l:libhdf5.a} $more -lz -ldl -lm" <<<'#include <hdf5.h>
 int main(void) { return H5open(); }'; then hdf5_static="-l:libhdf5.a${more:+ $more}"; break; fi
 done
-set_mk HDF5_STATIC "$hdf5_static"
-say hdf5.a "${hdf5_static:-no: a bundle takes the shared library and all that it needs}${hdf5_static:+ (for a bundle)}"
-# The same applies to other libraries that contain more than weft uses, or are small.
+set_mk HDF5_SHARED "$(pc --libs-only-L hdf5-serial || pc --libs-only-L hdf5) -lhdf5"
+if [ -n "$hdf5_static" ]; then
+    libs=${libs//-lhdf5/$hdf5_static}
+    # filter plug-ins call HDF5's functions in the program
+    set_mk EXPORT_HDF5 "-Wl,--dynamic-list=tools/hdf5_symbols.list"
+    say hdf5.a "yes: $hdf5_static"
+elif [ "${WEFT_HDF5:-}" = shared ]; then say hdf5.a "no: WEFT_HDF5=shared"
+else say hdf5.a "no: each start loads the shared library and all that it needs, and a bundle contains them"
+fi
+# A bundle's program contains libraries, too, that have more than weft uses, or are small.
 bundle_static=
 for l in jpeg webp yaml xxhash cunit; do
     try "" "-l:lib$l.a" <<<'int main(void) { return 0; }' && bundle_static="$bundle_static $l"
