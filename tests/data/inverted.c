@@ -31,5 +31,11 @@ static const H5Z_class2_t filter = {
     H5Z_CLASS_T_VERS, FILTER, 1, 1, "inverted", NULL, set_local, invert,
 };
 
-H5PL_type_t H5PLget_plugin_type(void) { return H5PL_TYPE_FILTER; }
-const void *H5PLget_plugin_info(void) { return &filter; }
+H5PL_type_t H5PLget_plugin_type(void)
+{
+    return H5PL_TYPE_FILTER;
+}
+const void *H5PLget_plugin_info(void)
+{
+    return &filter;
+}
