@@ -34,15 +34,15 @@ several_units() { # MAP
 }
 sources() { # FOLDER: prints its files, except those of folders that have a map
     git ls-files -co --exclude-standard "$1/*.c" "$1/*.h" "$1/*.cu" "$1/*.cuh" | while read -r f; do
-        d=$(dirname "$f")
-        while [ "$d" != "$1" ] && [ ! -f "$d/README.md" ]; do d=$(dirname "$d"); done
+        d=${f%/*}
+        while [ "$d" != "$1" ] && [ ! -f "$d/README.md" ]; do d=${d%/*}; done
         [ "$d" = "$1" ] && echo "$f"
     done
 }
 while read -r count folder; do
     [ "$count" -le 40 ] || wrong "$folder: $count files; more than 40 in a folder need parts"
 done < <(git ls-files -co --exclude-standard 'src/*.c' 'src/*.h' 'src/*.cu' 'src/*.cuh' | while read -r f; do
-    [ ! -f "$f" ] || dirname "$f"
+    [ ! -f "$f" ] || echo "${f%/*}"
 done | sort | uniq -c)
 while read -r folder; do
     map=$folder/README.md

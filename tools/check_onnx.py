@@ -10,7 +10,7 @@ import h5py, numpy as np, onnx, onnxruntime as ort
 
 LISTED = ("[conv2d: {channels: 16, kernel: 3, pad: same}, group_norm: {groups: 4}, silu, avg_pool: {name: p, kernel: 3, stride: 2, pad: 1}, "
           "conv2d: {name: b, channels: 8, kernel: 1, input: p}, conv2d: {channels: 8, kernel: 3, pad: same, groups: 4, bias: false, input: p}, "
-          "relu6: {name: c}, concat: {input: [b, c]}, batch_norm, gelu, max_pool: {kernel: 3, stride: 1, pad: 1}, upsample: {scale: 3}, dropout: {p: 0.1}, flatten, "
+          "relu6: {name: c}, concat: {input: [b, c]}, batch_norm, instance_norm: {affine: true}, gelu, max_pool: {kernel: 3, stride: 1, pad: 1}, upsample: {scale: 3}, dropout: {p: 0.1}, flatten, "
           "dense: {width: 32}, layer_norm, swiglu, dense: {width: 16}, rms_norm, relu, dense: {width: 10}]")
 SPATIAL = ("[pad: {pad: [1, 2, 3, 4], mode: reflect}, pad: {pad: [1, 2], mode: replicate}, pad: {name: p, pad: [-1, 2, 0, -3]}, "
            "conv2d: {name: a, channels: 6, kernel: 5, pad: same, pad_mode: [reflect, circular]}, relu, conv2d: {name: b, channels: 6, kernel: 3}, "

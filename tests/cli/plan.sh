@@ -197,6 +197,7 @@ one_number() { # LAYERS MESSAGE
     check 78 "$2" "$WEFT" plan one.yaml --input 1x8x8 model.classes=4
 }
 one_number 'conv2d: {channels: 8, kernel: 3}, global_pool, group_norm: {groups: 8}, flatten' 'group_norm: each group is one number'
+one_number 'conv2d: {channels: 8, kernel: 3}, global_pool, instance_norm, flatten' 'each channel is one number'
 one_number 'flatten, dense: {width: 1}, layer_norm' 'layer_norm got one column'
 one_number 'flatten, dense: {width: 1}, rms_norm' 'rms_norm got one column'
 printf 'model: {name: llama, layers: 2, width: 16, heads: 2, context: 8, ffn: 24, vocab: 17}\n' >norms.yaml
