@@ -47,7 +47,7 @@ typedef struct ImageHeader {
  * begins each message; a path, or a file and a sample. */
 Status image_read_header(ImageHeader *head, const void *bytes, size_t count, const char *name);
 
-/* Checks the functions of all picture formats. ERR_BUG, naming the format and the slot: a format
+/* Checks the functions of all picture formats. ERR_BUG, naming the format and the member: a format
  * lacks something. */
 Status image_rows_check(void);
 /* Writes the versions of the decoders, on which decoded pixels depend: "libjpeg-turbo 2.1.5,

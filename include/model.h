@@ -347,7 +347,8 @@ typedef struct ZooEntry {
  * that is incomplete. zoo_row_check checks one model. */
 Status model_check(void);
 Status zoo_row_check(const ZooEntry *row);
-/* All models of the zoo, NULL-terminated. */
+/* All models of the zoo, NULL-terminated. To add a model, add its ZooEntry to MODELS in
+ * src/model/zoo.c. */
 extern const ZooEntry *const zoo[];
 /* Returns the model of that name, or NULL. */
 const ZooEntry *zoo_find(const char *name);

@@ -117,7 +117,8 @@ typedef enum OrderSearch {
      * ORDER_EXACT_MAX ranks, or there are more than ORDER_EXACT_MAX nodes */
     ORDER_HEURISTIC
 } OrderSearch;
-/* Largest number of ranks, or of nodes, of an exact search. */
+/* Largest number of ranks, or of nodes, of an exact search; order.c says what such a search
+ * costs. */
 enum { ORDER_EXACT_MAX = 20 };
 /* An order of all ranks, chosen so that the slowest link between neighbours is as fast as
  * possible. */

@@ -59,7 +59,8 @@ typedef struct ConfigVariable {
     int role;
     /* name of the variable in the files; owned */
     char *name;
-    /* coordinates of the selected levels; empty: all levels */
+    /* coordinates of the selected levels, at most FIELD_LEVELS (data/fields.h); empty: all
+     * levels */
     ConfigList levels;
     /* number of classes of a target that consists of labels; 0: the variable consists of numbers */
     int64_t classes;
@@ -73,13 +74,16 @@ typedef struct ConfigVariable {
 } ConfigVariable;
 /* data.variables. */
 typedef struct ConfigVariables {
+    /* number of entries. The entries may name up to FIELD_VARIABLES (data/fields.h) different
+     * variables; field_variables.c of src/data/fields checks this when a set is opened. */
     int count;
     /* [count]; owned */
     ConfigVariable *item;
 } ConfigVariables;
 /* data.window: offsets in time from a sample's own time, in ascending order. */
 typedef struct ConfigWindow {
-    /* offsets of the inputs and of the targets; empty: [0] */
+    /* offsets of the inputs and of the targets, at most FIELD_OFFSETS (data/fields.h) in each list;
+     * empty: [0] */
     ConfigList inputs, targets;
     /* is_set: true if an offset other than 0 is set; seconds: true if offsets are in seconds, false
      * if they are in steps of the set's time */

@@ -4,7 +4,8 @@
 
 #include "tensor.h"
 
-/* Types of array elements, with their names in messages and JSON. */
+/* Types of array elements, with their names in messages and JSON. A new type also needs a row in
+ * src/data/set/element.c. */
 #define ELEMENTS(W)                                                                                \
     W(ELEM_U8, "uint8")                                                                            \
     W(ELEM_I8, "int8")                                                                             \

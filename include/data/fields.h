@@ -297,8 +297,8 @@ typedef struct FieldMemory {
      * own memory */
     void *at;
     /* Called with `user` from time to time by threads that wait for a chunk which another process
-     * unpacks. The function ends the job if that process has ended. NULL: no other process maps the
-     * memory. */
+     * unpacks. The function ends the job if that process has ended. The member is NULL if no other
+     * process maps the memory. */
     void (*check)(void *user);
     void *user;
 } FieldMemory;

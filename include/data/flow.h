@@ -7,7 +7,8 @@
 
 typedef struct FlowKind FlowKind;
 /* All kinds of flow: shallow water in a rotating channel, Burgers' equation, and a fluid under
- * Kolmogorov's forcing. A new kind is added to this list. */
+ * Kolmogorov's forcing. To add a kind, add a file with its FlowKind to src/data/flow, its name to
+ * this list, and a verb to src/cli/data/data_make_flow.c. */
 #define FLOW_KINDS(_)           _(shallow_water) _(burgers) _(kolmogorov)
 #define DECLARE_FLOW_KIND(name) extern const FlowKind flow_##name;
 FLOW_KINDS(DECLARE_FLOW_KIND)
@@ -34,6 +35,8 @@ typedef struct FlowMake {
     double drag;
     /* Kolmogorov: number of waves of the forcing along y */
     int64_t waves;
+    /* seed of all random numbers. Each kind draws them with flow_draw (src/data/flow/flow.h): for
+     * the initial state of a member and for the mountains of shallow water. */
     uint64_t seed;
     /* true: each file also has the variable `regime`, which labels each cell */
     bool labels;

@@ -12,6 +12,7 @@
 #include "data/tokenizer.h"
 #include "tensor.h"
 
+/* Kinds of data set; src/data/kinds.c has the row of each. */
 typedef enum DataKind {
     DATA_IMAGE,
     DATA_TOKENS,

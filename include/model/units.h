@@ -65,7 +65,8 @@ Shape units_param_shape(const Units *units, int param, const bool *removed);
 void units_param_gather(const Units *units, int param, const bool *removed, const float *before,
                         float *out);
 
-/* Methods to score a channel's importance, with their words on the command line. */
+/* Methods to score a channel's importance, with their words on the command line; src/model/prune.c
+ * has the row of each. */
 #define PRUNE_WORDS(W)                                                                             \
     W(PRUNE_L1, "l1") W(PRUNE_L2, "l2") W(PRUNE_FPGM, "fpgm") W(PRUNE_SLIM, "slim")
 enum { PRUNE_WORDS(LIST_CONSTANT) PRUNE_METHODS };

@@ -19,6 +19,7 @@ static Shape table_shape(const DataSet *set, int64_t samples)
     return shape_of(2, samples, set->channels, 1, 1);
 }
 
+/* the row of each DataKind (data/set.h) */
 static const DataKindInfo kinds[] = {
     [DATA_IMAGE] = {.name = "image",
                     .array = "/x",

@@ -38,7 +38,7 @@ typedef struct ImageCodec {
     Status (*decode)(ImageDecoder *decoder, Image *image, const uint8_t *bytes, size_t count,
                      const char *name);
 } ImageCodec;
-/* Returns ERR_BUG, naming the slot, if a codec lacks something. name: name of the format. */
+/* Returns ERR_BUG, naming the member, if a codec lacks something. name: name of the format. */
 Status image_codec_check(const char *name, const ImageCodec *codec);
 extern const ImageCodec image_jpeg, image_png, image_webp;
 

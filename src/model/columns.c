@@ -35,6 +35,7 @@ static int build(Graph *graph, const Config *config)
     return graph_add(graph, "tokens_to_pixels", "columns", (int[]){x, NODE_INPUT}, 2, NULL);
 }
 
+/* listed in MODELS (zoo.c) */
 const ZooEntry zoo_columns = {
     .name = "columns",
     .help = "fields to fields: a perceptron on each column",

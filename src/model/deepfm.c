@@ -32,6 +32,7 @@ static int build(Graph *graph, const Config *config)
     return sum(graph, "logits", low, deep);
 }
 
+/* listed in MODELS (zoo.c) */
 const ZooEntry zoo_deepfm = {
     .name = "deepfm",
     .help = "Guo et al. 2017, for data with ids: model.width (of a row), vocab (rows), hidden; "

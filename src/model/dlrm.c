@@ -25,6 +25,7 @@ static int build(Graph *graph, const Config *config)
     return zoo_dense(graph, "top.output", top, graph->classes);
 }
 
+/* listed in MODELS (zoo.c) */
 const ZooEntry zoo_dlrm = {
     .name = "dlrm",
     .help = "Naumov et al. 2019, for data with ids: model.bottom, width (of a row, and of the "

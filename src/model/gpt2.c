@@ -124,6 +124,7 @@ static int build(Graph *graph, const Config *config)
     return head(&m, x);
 }
 
+/* listed in MODELS (zoo.c) */
 const ZooEntry zoo_gpt2 = {
     .name = "gpt2",
     .help = "Radford et al. 2019: model.size, or model.layers (blocks), width, heads, context; "

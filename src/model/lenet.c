@@ -28,6 +28,7 @@ static int build(Graph *graph, const Config *config)
     return graph_add(graph, "dense", "fc2", &x, 1, "width", classes, NULL);
 }
 
+/* listed in MODELS (zoo.c) */
 const ZooEntry zoo_lenet = {
     .name = "lenet",
     .help = "two convolutions and two dense layers, for small images",

@@ -192,6 +192,7 @@ static int build(Graph *graph, const Config *config)
     return graph_tie(graph, x, 0, "embed_tokens.weight") == OK ? x : GRAPH_FAILED;
 }
 
+/* listed in MODELS (zoo.c) */
 const ZooEntry zoo_llama = {
     .name = "llama",
     .help = "Touvron et al. 2023: model.layers (blocks), width, heads, kv_heads, ffn, rotary_base, "

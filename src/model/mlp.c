@@ -24,6 +24,7 @@ static int build(Graph *graph, const Config *config)
     return graph_add(graph, "dense", name, &x, 1, "width", width, NULL);
 }
 
+/* listed in MODELS (zoo.c) */
 const ZooEntry zoo_mlp = {
     .name = "mlp",
     .help = "fully connected layers; model.hidden has their widths",

@@ -91,6 +91,7 @@ static int build(Graph *g, const Config *config)
                      "init_std", "0.01", NULL);
 }
 
+/* listed in MODELS (zoo.c) */
 const ZooEntry zoo_mobilenet_v2 = {
     .name = "mobilenet_v2",
     .help = "Sandler et al. 2018: depthwise convolutions",

@@ -54,8 +54,8 @@ static void score_fpgm(const float *w, int64_t rows, int64_t columns, double *ou
         }
 }
 
-/* The method slim is that of Liu et al. 2017, "Learning efficient convolutional networks through
- * network slimming". */
+/* The row of each of PRUNE_WORDS (model/units.h). The method slim is that of Liu et al. 2017,
+ * "Learning efficient convolutional networks through network slimming". */
 const PruneMethod prune_methods[PRUNE_METHODS] = {
     [PRUNE_L1] = {"l1", score_l1},
     [PRUNE_L2] = {"l2", score_l2},

@@ -117,6 +117,7 @@ static int build101(Graph *g, const Config *config)
     return build(g, config, (ResNet){{3, 4, 23, 3}, 4});
 }
 
+/* Models of this file, listed in MODELS (zoo.c). */
 const ZooEntry zoo_resnet18 = {
     .name = "resnet18",
     .help = "He et al. 2015; model.stem: imagenet or small",

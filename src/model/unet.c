@@ -278,6 +278,7 @@ static int build_resnet(Graph *graph, const Config *config)
     return last_conv(&n, x);
 }
 
+/* Models of this file, listed in MODELS (zoo.c). */
 const ZooEntry zoo_unet = {
     .name = "unet",
     .help = "fields to fields: levels that halve the size, and back",

@@ -15,6 +15,7 @@ static int build(Graph *graph, const Config *config)
     return graph_add(graph, "add", "logits", (int[]){wide, deep}, 2, NULL);
 }
 
+/* listed in MODELS (zoo.c) */
 const ZooEntry zoo_wide_deep = {
     .name = "wide_deep",
     .help = "Cheng et al. 2016, for data with ids: model.width (of a row), vocab (rows), hidden",

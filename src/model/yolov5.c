@@ -191,6 +191,7 @@ static int build(Graph *graph, const Config *config)
 #define USES    "depth_multiple width_multiple anchors"
 #define OUTPUTS "model.24.m.0,model.24.m.1,model.24.m.2"
 
+/* Models of this file, listed in MODELS (zoo.c). */
 const ZooEntry zoo_yolov5n = {
     .name = "yolov5n",
     .help = "Jocher et al. 2022: a detector of boxes, for train.loss: yolo",

@@ -5,7 +5,8 @@
 
 #include <math.h>
 
-/* One model on each line. Add a new model above the last line. */
+/* One model on each line: _(NAME) stands for the ZooEntry zoo_NAME, which the model's file defines.
+ * Add a new model above the last line. */
 #define MODELS(_)                                                                                  \
     _(mlp)                                                                                         \
     _(lenet)                                                                                       \

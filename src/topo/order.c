@@ -7,7 +7,11 @@
  * are computed from smaller sets. There is a path if the set of all points has an end. There is a
  * ring if such an end is joined with point 0. The method is that of Held and Karp, "A dynamic
  * programming approach to sequencing problems", 1962, with sets of ends in place of lengths. It
- * finds the best row of up to 20 points. For more points a heuristic finds a row. */
+ * finds the best row of up to ORDER_EXACT_MAX points. For more points a heuristic finds a row.
+ *
+ * The exact search of n points needs 4 * 2^n bytes of memory. For each of about 2 log2(n) rates it
+ * makes up to about 2^n n^2 operations. Sets of points are bits of uint32_t, so ORDER_EXACT_MAX
+ * must not exceed 31. */
 #include "topo.h"
 
 #include <math.h>
@@ -89,8 +93,8 @@ static void row_exact(Points *p, int *row)
     for (int a = 0; a < n; ++a)
         for (int b = a + 1; b < n; ++b) rate[links++] = rate_of(p, a, b);
     qsort(rate, (size_t)links, sizeof *rate, compare_rates);
-    /* a row exists whose links all have at least rate[low], and no row whose links all have at
-     * least rate[high] */
+    /* There is a row whose links all have at least rate[low]. There is no row whose links all have
+     * at least rate[high]; rate[links], after the end of the array, stands for an infinite rate. */
     for (int high = links; high - low > 1;) {
         int middle = low + (high - low) / 2;
         if (last_points(p, rate[middle]))
@@ -277,6 +281,7 @@ static void find_order(const Topology *t, bool ring, Order *order)
     *order = (Order){.rank = mem_new((size_t)t->ranks * sizeof *order->rank)};
     if (t->ranks <= ORDER_EXACT_MAX) {
         Points p = {.count = t->ranks, .rate = t->bytes_per_s, .from_0 = ring, .ring = ring};
+        /* find_row is exact here, and order->search is already ORDER_EXACT, which is 0 */
         find_row(&p, order->rank);
     } else {
         order->search = levels_row(t, ring, ring, order->rank) ? ORDER_LEVELS : ORDER_HEURISTIC;

@@ -223,4 +223,5 @@ static Status read_coco(BoxSet *set)
     return st;
 }
 
+/* listed in BOX_FORMATS (data/import.h) */
 const BoxFormat box_format_coco = {.read = read_coco};

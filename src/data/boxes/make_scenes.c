@@ -214,6 +214,7 @@ static Status run(int argc, char **argv, const void *options)
     return st;
 }
 
+/* listed in IMPORTERS (src/data/importers.c) */
 const Verb import_make_scenes = {
     .name = "data make scenes",
     .words = "IMAGES",

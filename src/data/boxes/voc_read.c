@@ -207,4 +207,5 @@ static Status read_voc(BoxSet *set)
     return st;
 }
 
+/* listed in BOX_FORMATS (data/import.h) */
 const BoxFormat box_format_voc = {.read = read_voc};

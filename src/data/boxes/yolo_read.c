@@ -165,4 +165,5 @@ static Status read_yolo(BoxSet *set)
     return st;
 }
 
+/* listed in BOX_FORMATS (data/import.h) */
 const BoxFormat box_format_yolo = {.read = read_yolo};

@@ -55,6 +55,7 @@ static Status run(int argc, char **argv, const void *options)
     return st;
 }
 
+/* listed in IMPORTERS (src/data/importers.c) */
 const Verb import_criteo = {
     .name = "data import criteo",
     .words = "FILE...",

@@ -51,6 +51,7 @@ static Status run(int argc, char **argv, const void *options)
     return st;
 }
 
+/* listed in IMPORTERS (src/data/importers.c) */
 const Verb import_csv = {
     .name = "data import csv",
     .words = "FILE...",

@@ -417,6 +417,7 @@ static Status run(int argc, char **argv, const void *options)
     return st;
 }
 
+/* listed in IMPORTERS (src/data/importers.c) */
 const Verb import_movielens = {
     .name = "data import movielens",
     .words = "PATH",

@@ -299,6 +299,7 @@ static Status run(int argc, char **argv, const void *options)
     return o->test ? make_set(&m, o->test, o->force, threads) : OK;
 }
 
+/* listed in IMPORTERS (src/data/importers.c) */
 const Verb import_make_criteo = {
     .name = "data make criteo-like",
     .help = "generates clicks from a known teacher model, in the form of Criteo's logs",

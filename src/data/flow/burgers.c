@@ -94,6 +94,7 @@ static int parameters(const FlowSolver *s, NetcdfAttr *attr)
     return 1;
 }
 
+/* listed in FLOW_KINDS (data/flow.h) */
 const FlowKind flow_burgers = {
     .name = "burgers",
     .title = "Burgers' equation on a doubly periodic box",

@@ -79,7 +79,7 @@ struct FlowKind {
     /* Writes the parameters of the equations as up to FLOW_PARAMETERS attributes of the file, and
      * returns their number. */
     int (*parameters)(const FlowSolver *solver, NetcdfAttr *attr);
-    /* Computes the orography (H,W), in m; NULL: the kind has none. */
+    /* Computes the orography (H,W), in m. The member is NULL if the kind has none. */
     void (*orography)(const FlowSolver *solver, double *field);
 };
 

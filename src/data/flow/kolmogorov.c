@@ -104,6 +104,7 @@ static int parameters(const FlowSolver *s, NetcdfAttr *attr)
     return 3;
 }
 
+/* listed in FLOW_KINDS (data/flow.h) */
 const FlowKind flow_kolmogorov = {
     .name = "kolmogorov",
     .title = "Two-dimensional fluid under Kolmogorov's forcing",

@@ -375,6 +375,7 @@ static void orography(const FlowSolver *w, double *field)
             field[(int64_t)y * w->width + x] = w->ground[water_at(w, y, x)];
 }
 
+/* listed in FLOW_KINDS (data/flow.h) */
 const FlowKind flow_shallow_water = {
     .name = "shallow-water",
     .title = "Rotating shallow water in a channel on a beta plane",

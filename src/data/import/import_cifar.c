@@ -158,6 +158,7 @@ static Status run(int argc, char **argv, const void *options)
     return OK;
 }
 
+/* listed in IMPORTERS (src/data/importers.c) */
 const Verb import_cifar = {
     .name = "data import cifar",
     .words = "FILE...",

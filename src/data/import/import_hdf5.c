@@ -354,6 +354,7 @@ static Status run(int argc, char **argv, const void *options)
     return OK;
 }
 
+/* listed in IMPORTERS (src/data/importers.c) */
 const Verb import_hdf5 = {
     .name = "data import hdf5",
     .words = "FILE",

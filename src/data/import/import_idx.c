@@ -181,6 +181,7 @@ static Status run(int argc, char **argv, const void *options)
     return OK;
 }
 
+/* listed in IMPORTERS (src/data/importers.c) */
 const Verb import_idx = {
     .name = "data import idx",
     .words = "IMAGES LABELS",

@@ -9,6 +9,7 @@
 /* largest number of problems that `weft data check` lists */
 enum { LISTED_MAX = 100 };
 
+/* the row of each BoxArray (data/boxes.h) */
 const BoxArrayInfo box_array_info[BOX_ARRAYS] = {
     [BOX_ARRAY_SIZE] = {"/size", ELEM_I32, 2, BOX_PER_SAMPLE, false},
     [BOX_ARRAY_FIT] = {"/fit", ELEM_F64, 3, BOX_PER_SAMPLE, true},

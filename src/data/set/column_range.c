@@ -2,9 +2,10 @@
  * file and in kilometres in the other. The range of all values does not show this if another column
  * has larger numbers.
  *
- * Columns may be rare events, have long tails, or hold one value in all rows that are compared.
- * Therefore columns are compared by their typical values, which zeros do not change and outliers
- * change little, together with their deviations, extremes and means: see columns_are_alike. */
+ * Columns may be flags that are rarely 1, have long tails, or hold one value in all rows that are
+ * compared. Therefore columns are compared by their typical values, together with their deviations,
+ * extremes and means: see columns_are_alike. The typical value is the geometric mean of the
+ * absolute values other than 0. Zeros do not change it, and outliers change it little. */
 #include "column_range.h"
 
 #include <float.h>
@@ -65,23 +66,25 @@ ColumnRange *column_sums_end(ColumnSums **sums, int64_t columns)
     return range;
 }
 
-/* Returns the factor by which bounds are widened for a mean over this number of values: more than 1
- * if they are few. */
+/* Returns the factor by which bounds are widened for a typical value that is computed from this
+ * number of values: more than 1 if they are few, else 1. */
 static double widening(float values)
 {
     const float ENOUGH = 32;
     return values < ENOUGH ? sqrt((double)(ENOUGH / values)) : 1;
 }
 
-/* Returns whether two columns are alike. They are if one has only zeros, or if both have fewer than
- * FILLED_MIN values other than 0. Else they differ in three cases:
+/* Returns whether two columns are alike. They are if one has no values other than 0, or if both
+ * have fewer than FILLED_MIN values other than 0. Else they differ in three cases:
  * - both have at least FILLED_MIN values other than 0, and their typical values as well as their
  *   deviations differ by a factor above SPREAD;
  * - all absolute values of one column are below the typical value of the other, divided by SPREAD;
  * - the distance of their means is above half of the larger mean, and above SHIFT times the larger
  *   deviation.
- * A few values may be close to each other, or may all be small, by chance. So bounds are wider for
- * few values. */
+ * A few values may be close to each other, or may all be small, by chance. So with few values
+ * (widening), SPREAD is larger in comparisons with a typical value, and SHIFT is larger. SPREAD of
+ * the deviations and half of the larger mean stay the same. SPREAD and SHIFT are those of columns;
+ * range.c has its own for the range of all values. */
 static bool columns_are_alike(const ColumnRange *a, const ColumnRange *b)
 {
     const float FILLED_MIN = 4, SPREAD = 8, SHIFT = 4;
@@ -100,7 +103,8 @@ static bool columns_are_alike(const ColumnRange *a, const ColumnRange *b)
     return distance <= larger / 2 || distance <= (double)SHIFT * wide * deviation;
 }
 
-/* Returns "column 'name'", or the column's number if the set has no names. Owner: the caller. */
+/* Returns "column 'name'", or "column number N (from 0)" if the set does not name each of its
+ * columns, or names this one with an empty text. Owner: the caller. */
 static char *column_text(const DataSet *set, int64_t column)
 {
     ClassNames names = {0};

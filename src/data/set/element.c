@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* X(constant, C type, HDF5's type in memory) */
+/* X(constant of ELEMENTS in data/array.h, C type, HDF5's type in memory) */
 #define INTEGER_TYPES(X)                                                                           \
     X(ELEM_U8, uint8_t, H5T_NATIVE_UINT8)                                                          \
     X(ELEM_I8, int8_t, H5T_NATIVE_INT8)                                                            \

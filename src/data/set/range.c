@@ -208,7 +208,7 @@ DataRange data_values_range(const float *value, int64_t count)
 
 /* Ranges of tables, of fields and of targets are alike if their deviations (for targets: their
  * largest absolute values) differ by at most the factor SPREAD, and their means by at most SHIFT
- * times the larger deviation. */
+ * times the larger deviation. column_range.c has its own SPREAD and SHIFT, for single columns. */
 static const double SPREAD = 8, SHIFT = 4;
 
 /* Targets that are all 0 in one of the two sets count as alike, since they may be those of rare

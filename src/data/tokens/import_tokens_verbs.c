@@ -88,6 +88,7 @@ static Status run_tokens(int argc, char **argv, const void *options)
     return log_written(import_token_array(argv[0], &array, &out), o);
 }
 
+/* listed in IMPORTERS (src/data/importers.c) */
 const Verb import_text = {
     .name = "data import text",
     .words = "FILE",
@@ -100,6 +101,7 @@ const Verb import_text = {
     .run = run_text,
 };
 
+/* listed in IMPORTERS (src/data/importers.c) */
 const Verb import_tokens = {
     .name = "data import tokens",
     .words = "FILE",

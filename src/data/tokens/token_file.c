@@ -21,7 +21,8 @@ static const struct Shard {
     {20240801, 7, 4, "a shard of llm.c's for Llama 3"},
 };
 
-/* kinds of file that have neither text nor tokens to import */
+/* Kinds of file that cannot be imported as they are; the advice says what to do instead. Add a new
+ * kind as a row. */
 static const struct OtherKind {
     const char *magic;
     /* bytes: number of bytes of magic; offset: where they are in the file */

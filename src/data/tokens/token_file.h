@@ -20,9 +20,9 @@ typedef struct TokenFormat {
 /* number of bytes at the beginning of a file that the next two functions read */
 enum { TOKEN_HEAD_MAX = 1 << 16 };
 
-/* Returns ERR_DATA if the file is of a known kind that has neither text nor tokens to import. head:
- * the first TOKEN_HEAD_MAX bytes of the file, or all bytes of a shorter file; bytes: their number;
- * size: size of the file in bytes; INT64_MAX: the file is packed. */
+/* Returns ERR_DATA if the file is of a known kind that cannot be imported as it is. head: the first
+ * TOKEN_HEAD_MAX bytes of the file, or all bytes of a shorter file; bytes: their number; size: size
+ * of the file in bytes; INT64_MAX: the file is packed. */
 Status token_file_refuse_other_kinds(const char *path, const uint8_t *head, size_t bytes,
                                      int64_t size);
 /* Reads the format from the header. bits: bits of a token that the user gave (16, 32 or 64); 0: not
