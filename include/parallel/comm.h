@@ -14,25 +14,31 @@
  * in the same order; comm_progress and comm_wait advance them. */
 typedef struct Comm Comm;
 typedef struct CommTable CommTable;
-/* Destination of the sum over all leaves of a tree, after the last push to the tree (CommPush). */
+/* A push: every rank adds one leaf to a tree of sums that grows with each push. A leaf is a range
+ * of a rank's arena. The range is cut into one shard for each rank, and a rank keeps the partial
+ * sums of its own shard only. The last push to the tree completes the sum of each shard, and PushTo
+ * says where the complete sums are stored. The owner of a shard is the rank that has its partial
+ * sums. */
 typedef enum PushTo {
-    /* partial[0] of the rank that owns the shard */
+    /* each owner stores the sum of its shard in the first array of its partial sums
+     * (CommPush.partial) */
     PUSH_TO_PARTIAL,
-    /* the range of the last leaf, in the arena of the rank that owns the shard */
+    /* each owner stores the sum of its shard in its own arena, in the shard's place in the last
+     * leaf */
     PUSH_TO_OWNER,
-    /* the range of the last leaf, in the arenas of all ranks */
+    /* the arenas of all ranks get the sums of all shards, in place of the last leaf */
     PUSH_TO_ALL
 } PushTo;
-/* One push: every rank adds one leaf to a tree of sums that grows with each push. A leaf is a range
- * of a rank's arena. The range is cut into one shard per rank, and each rank keeps the partial sums
- * of its own shard only. In every rank's arena the range is bounds->begin[0] + shift ..
- * bounds->begin[bounds->count] + shift - 1. */
+/* One push. The leaf begins at bounds->begin[0] + shift and ends before
+ * bounds->begin[bounds->count] + shift, in the arena of every rank. */
 typedef struct CommPush {
     /* bounds of the shards, as in comm_reduce_scatter_begin; borrowed until the push is done */
     const Bounds *bounds;
     int64_t shift;
-    /* this rank's partial sums: array k is arena k of tree_step (parallel/order.h), and the sums of
-     * this rank's shard begin at partial[k] + partial_at; borrowed until the push is done */
+    /* this rank's partial sums, a stack of deal_levels arrays (parallel/order.h). partial[0] has
+     * the sum of the largest complete subtree, which begins at leaf 0; partial[1] has the sum of
+     * the next subtree, and so on (tree_levels). In each array the sums of this rank's shard begin
+     * at index partial_at. Borrowed until the push is done. */
     float *const *partial;
     int64_t partial_at;
     /* the tree has `leaves` leaves, and in this push rank r adds the leaf with index `first` + r.
@@ -51,8 +57,8 @@ struct Comm {
     int rank, size;
     /* the transport that was requested: the argument of comm_new, a Transport */
     int transport;
-    /* algorithm of sums that are sent as messages (grid.sums): the last argument of
-     * comm_set_sum_algorithm before this communicator was made */
+    /* algorithm of sums over MPI and NCCL (grid.sums), as comm_set_sum_algorithm had set it when
+     * this communicator was made; sums in shared memory do not use it */
     SumAlgorithm sum_algorithm;
     /* number of ranks of a group of comm_nodes (comm_group_width); 1 for other transports */
     int group_width;
@@ -85,10 +91,10 @@ struct Comm {
 void comm_versions(FILE *out);
 /* The transports. comm_self is for one rank. comm_nodes uses shared memory inside groups of a
  * node's ranks and MPI between the groups. comm_staged copies GPU memory to host memory and sums it
- * there. */
+ * there. A new transport is declared here, chosen in comm.c, and checked in table_check.c. */
 extern const CommTable comm_self, comm_shm, comm_mpi, comm_nodes, comm_nccl, comm_staged;
 /* Checks the tables of functions of all transports, of communicators and of channels. ERR_BUG,
- * naming the transport and the slot: a table lacks something. Not collective. */
+ * naming the transport and the member: a table lacks something. Not collective. */
 Status parallel_rows_check(void);
 /* Makes a communicator on world. A single rank uses comm_self, whatever the transport.
  * TRANSPORT_AUTO chooses NCCL if world has an NCCL communicator (World.nccl_comm), else shared
@@ -107,8 +113,9 @@ void comm_free(Comm **comm);
 const char *comm_name(const Comm *comm);
 /* Returns the transport that sums use if grid.transport is `transport`. Host memory: TRANSPORT_AUTO
  * becomes shared memory (one_node = true) or MPI; any other value is returned unchanged. GPU
- * memory: returns TRANSPORT_NCCL, which here means only that the sums are not in shared memory;
- * comm_staged may make them. */
+ * memory: always returns TRANSPORT_NCCL, also if comm_staged makes the sums, because the ranks
+ * never share GPU memory. comm_staged makes a second communicator for the copies in host memory,
+ * and calls this function again for that one. */
 int comm_transport(int transport, bool one_node, bool host_memory);
 /* Returns the number of ranks of a node that sum in shared memory before messages leave the node.
  * It is the largest power of two that divides, on every node, both the number of the node's ranks
@@ -148,8 +155,8 @@ int64_t comm_allgather_begin(Comm *comm, const Bounds *bounds, int64_t shift);
  * loop. */
 bool comm_allgather_poll(Comm *comm, int64_t number);
 /* Begins a push and returns its number, counted from 1. The leaf may be overwritten once
- * comm_push_poll returns true for this number. The arrays push->partial may be read after the
- * comm_wait that follows the last push. Collective. */
+ * comm_push_poll returns true for this number. The arrays push->partial may be read after the first
+ * comm_wait that follows the last push to the tree. Collective. */
 int64_t comm_push_begin(Comm *comm, const CommPush *push);
 /* Returns true if no rank still reads this rank's leaves of the pushes up to this number; then the
  * leaves may be overwritten (with NCCL only by work that is queued on the compute stream). Returns

@@ -20,7 +20,8 @@ typedef enum SumAlgorithm { SUM_ALGORITHM_WORDS(LIST_CONSTANT) } SumAlgorithm;
  * (comm_group_width). A rail is the ranks / width ranks that have the same index in their groups.
  * Operations have up to two phases: collecting, in which ranks send summands, and spreading, in
  * which ranks send results. A sum has both, a reduce-scatter only collects, an all-gather only
- * spreads. A push collects; the last push of a tree with PUSH_TO_ALL also spreads. */
+ * spreads. A push (CommPush in parallel/comm.h) collects; the last push of a tree with PUSH_TO_ALL
+ * also spreads. */
 typedef struct SumShape {
     int ranks, width;
     /* arena_elements: floats in the arena; elements: floats that the operation moves */

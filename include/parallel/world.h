@@ -60,14 +60,15 @@ char *world_bcast_text(const World *world, char *mine);
 /* Gathers the `bytes` bytes at `mine` of each rank r into out + r * bytes on every rank.
  * Collective. */
 void world_gather(const World *world, const void *mine, size_t bytes, void *out);
-/* Gathers the parts of all ranks, one after the other, into `out` on rank `root`; on other ranks
- * `out` does not change. bytes[r]: number of bytes of rank r's part. mine: this rank's part, not
- * inside `out`. Collective. The bytes may exceed 2^31. */
+/* Gathers the parts of all ranks, one after the other, into `out` on rank `root`; other ranks do
+ * not use `out`, which may be NULL there. bytes[r]: number of bytes of rank r's part; the root
+ * needs all entries, another rank only its own. mine: this rank's part, not inside `out`.
+ * Collective. The bytes may exceed 2^31. */
 void world_collect(const World *world, const void *mine, const size_t *bytes, int root, void *out);
 /* world_collect in two halves. `mine` and `out` must not be read or changed until
- * world_collect_wait returns. Several collects may be in flight. Then all ranks must begin them in
- * the same order, a rank may be the root of only one of them, and a root must wait for its own
- * collect before it waits for the others. The caller owns the result; world is borrowed. */
+ * world_collect_wait returns. Several collects may be in flight, by three rules. All ranks begin
+ * them in the same order. A rank is the root of only one of them. A root waits for its own collect
+ * before it waits for the others. The caller owns the result; world is borrowed. */
 typedef struct WorldCollect WorldCollect;
 WorldCollect *world_collect_begin(const World *world, const void *mine, const size_t *bytes,
                                   int root, void *out);
@@ -140,9 +141,10 @@ bool world_receive_control(const World *world, void *data, size_t bytes, bool wa
  * returns its sender. If both have arrived, receives the control message. *control: true if it is a
  * control message. */
 int world_receive_any(const World *world, int rank, void *data, size_t bytes, bool *control);
-/* Waits for a message of rank `rank` or a control message, without receiving it. Returns false if
- * neither arrives while a message of another rank has been waiting for patience_s seconds. Time in
- * which this process was suspended is not counted. */
+/* Waits for a message of rank `rank` or a control message, without receiving it. Returns true once
+ * one of them has arrived. Returns false if for patience_s seconds neither has arrived, while a
+ * message of another rank was waiting all the time. Time in which this process was suspended is not
+ * counted. */
 bool world_wait_for(const World *world, int rank, double patience_s);
 
 /* Returns the seconds that this process has slept in waits for messages, in collectives of a world,

@@ -41,7 +41,7 @@ static int next_slot(const Channel *channel, int at)
     return at + 1 == channel->spec.depth ? 0 : at + 1;
 }
 
-/* Returns the slot of the next message. Makes the compute stream wait until the last message of
+/* Returns the slot of the next message. Makes the compute stream wait until the previous message of
  * this slot has moved. */
 static void *slot_after_move(Channel *channel)
 {

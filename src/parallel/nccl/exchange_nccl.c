@@ -1,15 +1,20 @@
-/* Exchanges slices between the GPUs of a tensor-parallel group. A tensor consists of runs of equal
- * size (the ranges of Slices in tensor/shape.h), and each run is cut into one slice per rank. The
- * tensor is exchanged in pieces. A piece is several consecutive runs or, if a slice is too large, a
- * range of bytes within the slices of one run. A piece has one part per rank: the bytes of that
- * rank's slices. A part that is not contiguous in the tensor is packed before it is sent, or
- * unpacked after it is received. Partial results are added in rank order or by the binary tree of
- * neighbours. */
+/* Exchanges slices between the GPUs of a tensor-parallel group. The ranks that divide a tensor are
+ * the whole group or a block of neighbours in it (ExchangeBlock in tensor/op.h). Terms of this
+ * file:
+ * - A tensor consists of runs of equal size, which are the ranges of Slices (tensor/shape.h).
+ * - A run is cut into slices, one for each rank of the block.
+ * - A tensor is exchanged in pieces. A piece is several consecutive runs or, if a slice is too
+ *   large for that, the same range of bytes of every slice of one run.
+ * - A piece has one part for each rank: the bytes of the piece that are in that rank's slices.
+ * A part that is not contiguous in the tensor is packed before it is sent, or unpacked after it is
+ * received. Partial results are added in rank order or by the binary tree of neighbours. */
 #include "nccl.h"
 
-/* PIECE_BYTES: a piece of a large tensor with even slices has between PIECE_BYTES and about 2 *
- * PIECE_BYTES bytes (part_capacity); the last pieces may be smaller. PART_ALIGN: alignment of parts
- * in the staging memory, in bytes. */
+/* PIECE_BYTES: size of a piece of a large tensor, if all ranks of the group divide it evenly.
+ * part_capacity reserves for each part twice an even share of PIECE_BYTES, and at least half of
+ * this is used, so the piece has between PIECE_BYTES and about 2 * PIECE_BYTES bytes. If a block of
+ * fewer ranks divides the tensor, a piece is smaller in proportion. The last piece of a run or of
+ * the tensor may be smaller. PART_ALIGN: alignment of parts in the staging memory, in bytes. */
 enum { PIECE_BYTES = 16 << 20, PART_ALIGN = 256 };
 
 typedef struct GpuExchange {
@@ -130,9 +135,10 @@ static void gather_piece(const GpuExchange *ex, const Piece *p, const void *mine
 }
 
 /* Writes the sum of the parts of all ranks of the block, n elements each, to `sum`. 16-bit parts
- * are always added in rank order, in fp32, and the sum is rounded once. If ex->tree is set, a sum
- * of 16-bit parts is exact in any order: only a divided embedding has such parts, and for each
- * element at most one rank's part is not 0 (has_wide_side in tensor/sliced.c). */
+ * are always added in rank order, in fp32, and the sum is rounded once. This is right even if
+ * ex->tree requires the binary tree: only a divided embedding then has 16-bit parts, and for each
+ * element at most one rank's part is not 0 (has_wide_side in tensor/sliced.c), so every order gives
+ * the same bits. */
 static void add_parts(const GpuExchange *ex, const Piece *p, void *sum, int64_t n)
 {
     const FlatTable *flat = ex->nccl_comm->backend->table->flat;
@@ -179,7 +185,7 @@ static void reduce_piece(const GpuExchange *ex, const Piece *p, const void *whol
  * false after the last piece. */
 static bool next_piece(const GpuExchange *ex, Piece *p)
 {
-    /* the slice of rank 0 is the longest */
+    /* bytes of the longest slice of a run, which is that of rank 0 */
     size_t most = slices_range_bytes(p->s, p->block.size, 0);
     p->begin += p->bytes;
     if (p->begin >= most) {
@@ -209,9 +215,11 @@ static void reduce(const Exchange *x, Slices s, const void *whole, void *mine)
     phase_enter(outer);
 }
 
-/* Returns the capacity of a part in bytes: at least twice an even share of a piece, because slices
- * may differ by one item. If every rank has an item, the largest slice is smaller than twice an
- * even share. most: bytes of the largest tensor. */
+/* Returns the capacity of a part in bytes. It is at least twice an even share of PIECE_BYTES, or of
+ * the largest tensor if that is smaller. Slices may differ by one item, so the longest slice can be
+ * more than an even share; but if every rank of the group has an item, it is less than twice an
+ * even share. A tensor of up to PIECE_BYTES bytes then is a single piece. most: bytes of the
+ * largest tensor. */
 static size_t part_capacity(int ranks, size_t most)
 {
     size_t piece = most < PIECE_BYTES ? most : PIECE_BYTES;

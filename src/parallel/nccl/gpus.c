@@ -163,7 +163,7 @@ static Status decide(const Gpu *gpu, int ranks, int transport, int bits, Verdict
 
 /* ---- communicators ---- */
 
-/* Waits at set-up until the last call on `comm`, which returned `result`, is complete. call: name
+/* Waits at set-up until the newest call on `comm`, which returned `result`, is complete. call: name
  * of the called function. ranks: number of ranks that take part, for messages. If `child` is not
  * NULL, also waits until NCCL has set *child, because NCCL 2.28.9 reports a split as complete
  * before its thread sets *child. ERR_CONFIG if the call fails or is not complete after

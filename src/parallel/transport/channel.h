@@ -19,14 +19,14 @@ typedef struct ChannelTable {
     void (*send)(Channel *channel);
     const void *(*message)(Channel *channel);
     void (*release)(Channel *channel);
-    /* Moves messages. NULL: the transport needs no calls to make progress. */
+    /* Moves messages. The member is NULL if the transport needs no calls to make progress. */
     void (*progress)(Channel *channel);
     /* Releases Channel.impl, and Channel.slots unless they are in shared memory. Called when no
      * message is in flight. */
     void (*close)(Channel *channel);
 } ChannelTable;
 
-/* Returns ERR_BUG, naming the slot, if the table of a transport lacks something. name: the
+/* Returns ERR_BUG, naming the member, if the table of a transport lacks something. name: the
  * transport's name for the message. */
 Status channel_table_check(const char *name, const ChannelTable *table);
 

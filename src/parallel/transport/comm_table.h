@@ -34,16 +34,16 @@ struct CommTable {
     bool (*gather_poll)(Comm *comm, int64_t number);
     void (*push_begin)(Comm *comm, const CommPush *push);
     bool (*push_poll)(Comm *comm, int64_t number);
-    /* Moves operations; returns true if nothing is in flight. NULL: operations progress without
-     * calls, and `wait` is not NULL. */
+    /* Moves operations; returns true if nothing is in flight. The member is NULL if operations
+     * progress without calls; `wait` is then not NULL. */
     bool (*progress)(Comm *comm);
     /* Waits until nothing is in flight. If the transport queues operations on a stream, the compute
      * stream waits instead of the host. If a progress thread moves messages, the calling thread
-     * sleeps while it waits. NULL: nothing is ever in flight. */
+     * sleeps while it waits. The member is NULL if nothing is ever in flight. */
     void (*wait)(Comm *comm);
 };
 
-/* Returns ERR_BUG, naming the slot, if the table of a transport lacks something. */
+/* Returns ERR_BUG, naming the member, if the table of a transport lacks something. */
 Status comm_table_check(const CommTable *table);
 /* Returns whether the push has the last leaves of its tree. */
 static inline bool push_is_last(const Comm *comm, const CommPush *push)
