@@ -72,11 +72,11 @@ typedef struct BackendTable {
     void (*release)(Backend *b, void *p, size_t bytes);
     /* Sets *taken_bytes to the bytes of device memory that this process has allocated, without the
      * allocations of libraries, and *free_bytes to the bytes that are free (in a dry run without a
-     * GPU, to all bytes of the planned GPU). NULL if host_memory is true. */
+     * GPU, to all bytes of the planned GPU). The member is NULL if host_memory is true. */
     void (*memory)(Backend *b, double *taken_bytes, double *free_bytes);
     /* Describes, for messages, the memory that `memory` counts as free: its total size, the device
-     * and the node; returns "" in a dry run without a GPU. Valid until the next call. NULL if
-     * host_memory is true. */
+     * and the node; returns "" in a dry run without a GPU. Valid until the next call. The member is
+     * NULL if host_memory is true. */
     const char *(*memory_text)(Backend *b);
     /* Returns the compute stream; borrowed. */
     Stream *(*stream)(Backend *b);
@@ -84,14 +84,14 @@ typedef struct BackendTable {
      * stream. stream_new and stream_free are NULL if host_memory is true. */
     Stream *(*stream_new)(Backend *b);
     void (*stream_free)(Stream **s);
-    /* Returns the stream's handle for the vendor's libraries: a cudaStream_t. NULL if host_memory
-     * is true. */
+    /* Returns the stream's handle for the vendor's libraries: a cudaStream_t. The member is NULL if
+     * host_memory is true. */
     void *(*stream_handle)(Stream *s);
     /* Copies between host and device memory in any direction. */
     void (*copy)(Stream *s, void *to, const void *from, size_t bytes);
     /* Copies `rows` rows of `bytes` bytes within the backend's memory. The rows of `to` begin
      * to_pitch bytes apart, the rows of `from` begin from_pitch bytes apart; the pitches need no
-     * alignment. NULL if host_memory is true. */
+     * alignment. The member is NULL if host_memory is true. */
     void (*copy_rows)(Stream *s, void *to, size_t to_pitch, const void *from, size_t from_pitch,
                       size_t bytes, size_t rows);
     /* Makes the host wait until the stream is empty. */
@@ -136,7 +136,7 @@ struct Backend {
  * workspace with NaN before an operation writes it. */
 extern const BackendTable backend_cpu, backend_cuda, backend_poison;
 
-/* Checks the table of a backend, and its tables of operations. ERR_BUG, naming the slot: a table
+/* Checks the table of a backend, and its tables of operations. ERR_BUG, naming the member: a table
  * lacks a function, or has one that contradicts a property of the backend or of the operation. */
 Status backend_check(const BackendTable *table);
 /* Opens a backend. ERR_CONFIG: the device or a library is missing, or the device lacks the number

@@ -123,21 +123,22 @@ typedef struct FlatTable {
     void (*fill)(Stream *s, float *to, float value, int64_t n);
     /* Computes out = a + b for n elements. out may be a or b. */
     void (*add)(Stream *s, float *out, const float *a, const float *b, int64_t n);
-    /* Both do what `add` does, in bf16 and in fp16, for gradients of activations. NULL if the
-     * backend lacks the type (BackendTable.has_bf16, has_f16). */
+    /* Both do what `add` does, in bf16 and in fp16, for gradients of activations. The members are
+     * NULL if the backend lacks the type (BackendTable.has_bf16, has_f16). */
     void (*add_bf16)(Stream *s, Bf16 *out, const Bf16 *a, const Bf16 *b, int64_t n);
     void (*add_f16)(Stream *s, F16 *out, const F16 *a, const F16 *b, int64_t n);
     /* Sets *found to 1 if an element of x is infinite or NaN; otherwise *found does not change. */
     void (*find_not_finite)(Stream *s, float *found, const float *x, int64_t n);
     /* Returns true if an element of x is infinite or NaN. Unless `to` is NULL, also copies x to
-     * `to` in the same pass. Runs on the calling thread, inside a body of run_elements. NULL if
-     * the memory is not the host's. */
+     * `to` in the same pass. Runs on the calling thread, inside a body of run_elements. The member
+     * is NULL if the memory is not the host's. */
     bool (*find_and_copy)(float *to, const float *x, int64_t n);
     /* Computes y = alpha x + beta y for n elements. */
     void (*scale_add)(Stream *s, float *y, float alpha, const float *x, float beta, int64_t n);
     /* Adds up `count` slices of n elements of `type`, which begin `stride` elements apart, into
      * `out`. The slices are added in order, in fp32, and the sum is rounded once. out may be one of
-     * the slices. NULL if the memory is the host's: each slice is then added when it arrives. */
+     * the slices. The member is NULL if the memory is the host's: each slice is then added when it
+     * arrives. */
     void (*add_slices)(Stream *s, DType type, void *out, const void *slices, int count,
                        int64_t stride, int64_t n);
     /* Sets out[i] to the sum of squares of chunk i of x, for its ceil(n / FLAT_CHUNK) chunks of
@@ -185,14 +186,15 @@ typedef struct FlatTable {
      * depends only on the number of terms. first has count + 1 entries. */
     void (*range_sums)(Stream *s, double *out, const double *x, const int64_t *first, int count);
     /* Sets *grad_scale to limit / norm if that is less than 1, else to 1; norm is the square root
-     * of the sum of `count` squares, added in order. NULL if the memory is the host's. */
+     * of the sum of `count` squares, added in order. The member is NULL if the memory is the
+     * host's. */
     void (*clip)(Stream *s, float *grad_scale, const double *squares, int count, double limit);
     /* Runs `body` on parts of the arrays of n elements, in parallel. array: up to FLAT_ARRAYS
-     * arrays. NULL if the memory is not the host's. */
+     * arrays. The member is NULL if the memory is not the host's. */
     void (*run_elements)(Stream *s, ElementBody body, const void *args,
                          float *const array[FLAT_ARRAYS], int64_t n);
     /* Computes the product p. The order of each sum depends only on the shapes, so the bits are
-     * equal for any number of threads. NULL if the memory is not the host's. */
+     * equal for any number of threads. The member is NULL if the memory is not the host's. */
     void (*matrix_product)(Stream *s, const MatrixProduct *p);
 } FlatTable;
 

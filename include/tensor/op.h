@@ -174,7 +174,7 @@ typedef struct OpTable {
     void (*pack)(Op *op, int i, const float *plain, float *stored);
     void (*unpack)(Op *op, int i, const float *stored, float *plain);
     /* Returns true if the stored order of parameter i equals the plain order although `unpack` is
-     * set. NULL: this is not known. */
+     * set. The member is NULL if this is not known. */
     bool (*stored_plain)(const Op *op, int i);
     /* Releases Op.impl. */
     void (*free)(Op *op);

@@ -144,11 +144,12 @@ enum { OP_MOST = 64 };
 /* The row of an operation. */
 typedef struct OpInfo {
     const char *name;
-    /* Checks requirements on shapes and sizes that are the same on every backend. NULL: the
-     * operation has none beyond those of all operations. Messages name the operation. */
+    /* Checks requirements on shapes and sizes that are the same on every backend. Messages name the
+     * operation. The member is NULL if the operation has no requirements beyond those of all
+     * operations. */
     Status (*check)(const OpSpec *spec);
-    /* Returns the number of multiply-adds of forward for one micro-batch. NULL: memory limits the
-     * operation, and its arithmetic is not counted. */
+    /* Returns the number of multiply-adds of forward for one micro-batch. The member is NULL if
+     * memory limits the operation; its arithmetic is then not counted. */
     double (*macs)(const OpSpec *spec);
     /* text about how `macs` counts, if that is not obvious; else NULL */
     const char *macs_note;

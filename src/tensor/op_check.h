@@ -4,7 +4,7 @@
 
 #include "tensor.h"
 
-/* Returns ERR_BUG, naming the operation, the backend and the slot, if the table lacks a function
+/* Returns ERR_BUG, naming the operation, the backend and the member, if the table lacks a function
  * that an operation of this kind needs, or contradicts its OpInfo. */
 Status op_table_check(const BackendTable *backend, OpKind kind, const OpTable *table);
 

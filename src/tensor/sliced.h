@@ -9,8 +9,8 @@
 typedef struct SumRange {
     int64_t first, end;
 } SumRange;
-/* Returns the terms of part number `part` (SumSlices.parts) of this rank's slice i, counted among
- * the rank's k terms. */
+/* Returns the terms of part number `part` (SumSlices.parts) of this rank's slice i, as numbers from
+ * 0 to k - 1 among the k terms that this rank has. */
 SumRange sum_range(const SumSlices *slices, int64_t k, int i, int part);
 /* Returns a lower bound of the number of terms of a slice. It is the same for all slices, ranks and
  * numbers of ranks. k: number of terms that this rank has. */

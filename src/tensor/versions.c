@@ -1,5 +1,6 @@
 /* Prints the versions of the libraries and the compiler, and the processor's instruction sets, for
- * users. Also writes them as texts that ranks compare. */
+ * users. Also writes texts that ranks compare: the instruction set, and the versions of oneDNN or
+ * of the CUDA libraries. These texts contain neither the compiler nor OpenMP. */
 #include "tensor.h"
 #include "cpu/dnnl/dnnl.h"
 
@@ -50,7 +51,7 @@ static void cuda_libraries(char *out, size_t room)
 void backend_libraries(const Backend *backend, char *out, size_t room)
 {
     if (backend->table->host_memory && cpu_portable())
-        *out = 0; /* oneDNN only copies memory, so its version changes no bits */
+        *out = 0; /* portable: oneDNN only copies memory, so its version changes no bits */
     else if (backend->table->host_memory)
         dnnl_version_text(out, room);
     else

@@ -144,6 +144,7 @@ static void dense_backward_weight(Op *op, const OpRun *run)
     if (op->spec.tokens.total > 0 && op->spec.w_count > 1) dense_token_bias(op, run);
 }
 
+/* listed in OPERATIONS (tensor/op_list.h) */
 const OpTable cpu_dense = {
     .name = "dense",
     .plan = dense_plan,

@@ -18,13 +18,13 @@ enum { OWN_ROWS = 16, OWN_ROWS_END = 256 };
  * and of columns of a part, if there are several in that direction. In a layer from 384 to 1536
  * features with 2048 rows, 16 parts take 2 % more time than one. */
 enum { PARTS = 16, PART_UNIT = 16, PART_LEAST = 64 };
-/* With slices, oneDNN is used on AVX-512 if a layer has at least these sizes, but not in forward if
- * the sums of forward are cut. ONEDNN_LEAST: size of the dimension, inputs or outputs, that is not
- * divided among ranks; with fewer, oneDNN has kernels that add in another order. ONEDNN_ROWS: rows.
- * ONEDNN_TERMS: terms of a slice. With fewer rows or terms, weft's kernel, which joins slices in
- * registers, is faster (a step of mlp with 64 rows by 5 %, of lenet with 16 terms by 4 %).
- * BLOCK_ROWS, BLOCK_COLUMNS: size of a block of the result, whose partial sums fit a core's
- * cache. */
+/* With slices, oneDNN is used with the vectors of AVX-512 (so never with CPU_PORTABLE) if a layer
+ * has at least these sizes, but not in forward if the sums of forward are cut. ONEDNN_LEAST: size
+ * of the dimension, inputs or outputs, that is not divided among ranks; with fewer, oneDNN has
+ * kernels that add in another order. ONEDNN_ROWS: rows. ONEDNN_TERMS: terms of a slice. With fewer
+ * rows or terms, weft's kernel, which joins slices in registers, is faster (a step of mlp with 64
+ * rows by 5 %, of lenet with 16 terms by 4 %). BLOCK_ROWS, BLOCK_COLUMNS: size of a block of the
+ * result, whose partial sums fit a core's cache. */
 enum {
     ONEDNN_LEAST = 16,
     ONEDNN_ROWS = 128,
