@@ -46,9 +46,9 @@ typedef struct CheckpointMeta {
     /* epoch: number of epochs done; data_step, epoch_samples: numbers of steps and of samples done
      * in the next epoch, in which a run resumes */
     int64_t epoch, data_step, epoch_samples;
-    /* samples: number of samples in an epoch; batch: train.batch of the last step; schedule_batch:
-     * train.batch of the first step; the curve of the learning rate counts steps of this size. All
-     * are 0 in files of earlier versions. */
+    /* samples: number of samples in an epoch; batch: train.batch of step number `step`;
+     * schedule_batch: train.batch of the first step of the run; the curve of the learning rate
+     * counts steps of this size. All are 0 in files of earlier versions. */
     int64_t samples, batch, schedule_batch;
     int64_t seed;
     /* best value of an evaluation so far; NaN before the first evaluation */
@@ -162,14 +162,14 @@ typedef struct CheckpointIo {
      * is valid until the next call of get. */
     const float *(*get)(void *user, int i, float *plain);
     /* Save: called on rank 0 once everything is in the .part file. An error discards the .part
-     * file, and an existing file at path does not change. May be NULL. */
+     * file, and an existing file at path does not change. The member may be NULL. */
     Status (*got_all)(void *user);
     /* Load: copies tensor i from plain to the caller's memory. */
     void (*set)(void *user, int i, const float *plain);
     /* Load with sets_early: returns the caller's memory for tensor i, in row-major order, if this
      * rank needs the tensor. The tensor is read into this memory and then passed to set; after an
-     * error the content is undefined. If place or its result is NULL, the tensor is read into a
-     * buffer and set copies it. */
+     * error the content is undefined. If the member place or its result is NULL, the tensor is read
+     * into a buffer and set copies it. */
     float *(*place)(void *user, int i);
     /* Save: these two functions gather tensor i, which is distributed over several ranks, on rank
      * `writer`. All ranks call collect_begin for several tensors in the same order, at most one for
@@ -183,7 +183,8 @@ typedef struct CheckpointIo {
      * complete. The second file gets its final name before the first. NULL: there is no second
      * file. */
     const char *second_path;
-    /* Load: returns true if this rank sets tensor i. NULL: every rank sets all tensors. */
+    /* Load: returns true if this rank sets tensor i. The member is NULL if every rank sets all
+     * tensors. */
     bool (*wants)(void *user, int i);
     /* Load: true: everything in the file under /optim and /ema is skipped. false: tensors under
      * /ema are set if both the caller and the file have averages, and are skipped otherwise. */
@@ -194,7 +195,8 @@ typedef struct CheckpointIo {
     /* Load, on rank 0: chooses a tensor of the file for each tensor i. stored[count] are the
      * tensors of the file, sorted by path; match sets from[i] to an index into stored, or leaves it
      * at -1, and the tensor is then not set. Both tensors must have the same shape. checkpoint_load
-     * returns an error of this function. NULL: file and caller must have the same tensors. */
+     * returns an error of this function. If the member is NULL, file and caller must have the same
+     * tensors. */
     Status (*match)(void *user, const CheckpointMeta *meta, const CheckpointStored *stored,
                     int count, int *from);
     /* Load: true: each tensor is set as soon as it has been verified, so that it is read only once.

@@ -50,7 +50,7 @@ typedef struct LayerParam {
     /* INIT_NORMAL: standard deviation. INIT_UNIFORM, INIT_UNIFORM_FP16: if above 0, the fan_in to
      * use instead of the fan_in of the shape. */
     float scale;
-    /* Returns a number that is added to the initial value of element i. May be NULL. */
+    /* Returns a number that is added to the initial value of element i. The member may be NULL. */
     double (*add)(const OpSpec *spec, int64_t i);
     LayerParamUse use;
     /* layer_infer sets these from `use`. is_statistic: true if it is USE_STATISTIC; decay: true if
@@ -185,7 +185,7 @@ struct LayerKind {
     LayerChannels channels;
     /* help text, one line */
     const char *help;
-    /* Sets defaults that are not 0. May be NULL. */
+    /* Sets defaults that are not 0. The member may be NULL. */
     void (*defaults)(OpSpec *spec, LayerSize *size);
     /* Returns the kind of a layer that must be inserted before this layer, and moves from spec to
      * *padding the padding that the inserted layer will do. Returns NULL if no layer must be
@@ -196,8 +196,8 @@ struct LayerKind {
      * spec->x and from size. ERR_CONFIG: the shapes do not fit; the message has the shapes that the
      * layer got and needs, and the caller adds file and line. */
     Status (*infer)(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS]);
-    /* Adds the layer's ONNX nodes for evaluation (layers/onnx.h). NULL if a model with this layer
-     * cannot be exported. */
+    /* Adds the layer's ONNX nodes for evaluation (layers/onnx.h). The member is NULL if a model
+     * with this layer cannot be exported. */
     OnnxValue (*onnx)(const OnnxLayer *layer);
     /* requirements of a loss; NULL if the layer is no loss */
     const LossInfo *loss;

@@ -142,7 +142,7 @@ typedef struct OptimShard {
     void (*gather)(void *user, double *chunk, int sets);
     /* Adds up the sums of the slices of the tensor-parallel group: squares[set * ranges + i] is the
      * sum of squares of range i for norm number `set`. On entry it covers this rank's slice, on
-     * return all slices. NULL if tensors are not sliced. */
+     * return all slices. The member is NULL if tensors are not sliced. */
     void (*join)(void *user, double *squares, int sets);
     void *user;
 } OptimShard;
@@ -235,7 +235,7 @@ struct OptimTable {
     OptimAverage average;
     /* names of the slots in checkpoints: "momentum"; or "m" and "v" */
     const char *slot_name[OPTIM_SLOTS];
-    /* Returns the number of slots that are needed with these constants. NULL: it is always
+    /* Returns the number of slots needed with these constants. The member is NULL if it is always
      * .slots. */
     int (*slots_used)(const OptimConfig *constants);
     OptimScratch scratch;
@@ -244,8 +244,8 @@ struct OptimTable {
      * ranges */
     int norms;
     /* Returns OK, or ERR_CONFIG with the reason why the rule cannot update this tensor with these
-     * constants; the caller adds file and line to the message. NULL: the rule can update any
-     * tensor, and sparse tables if row_update is set. */
+     * constants; the caller adds file and line to the message. The member is NULL if the rule can
+     * update any tensor, and sparse tables if row_update is set. */
     Status (*check_tensor)(const OptimConfig *constants, const OptimTensor *tensor);
     /* Passes each vector whose norm is needed to optim_add_squares. NULL if norms is 0. */
     void (*measure)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
@@ -254,10 +254,10 @@ struct OptimTable {
     void (*direction)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
     void (*whole)(Optim *optim, const OptimPiece *piece, float *x, float *work);
     int64_t (*work_floats)(const OptimTensor *tensor);
-    /* Updates all parameters of the model, undivided, in one call; all have this rule. NULL if the
-     * rule updates pieces one by one. */
+    /* Updates all parameters of the model, undivided, in one call; all have this rule. The member
+     * is NULL if the rule updates pieces one by one. */
     void (*update_all)(Optim *optim, float *params, const float *grads);
-    /* Updates one piece. NULL if the rule is only for rows, or has update_all. */
+    /* Updates one piece. The member is NULL if the rule is only for rows, or has update_all. */
     void (*update)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
     /* row_state returns the layout of a row's state. row_update updates one row of a sparse table,
      * with weight decay. It is called only for rows whose ids occur in the step and, in mode async,

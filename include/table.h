@@ -212,7 +212,7 @@ void tables_update(Tables *tables, double lr, double grad_scale);
 void tables_set_sync_point(Tables *tables, bool at_sync_point);
 void tables_apply_deferred(Tables *tables);
 /* Mode geo, in which gradients and updates of a step are local to a worker: combines the changes
- * that all workers have made since the last sync point. Call it at each sync point. */
+ * that all workers have made since the previous sync point. Call it at each sync point. */
 void tables_exchange(Tables *tables);
 /* Mode async: copies the servers' current values of the dense parameters to `params`. The functions
  * of mode async are not collective, except tables_wait_at_sync_point. */

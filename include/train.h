@@ -323,16 +323,16 @@ bool train_owns(const Trainer *trainer, int param);
 /* Returns true if this rank must set parameters that every replica has. If replicas share the
  * memory of parameters, only the first replica sets them. */
 bool train_sets_params(const Trainer *trainer);
-/* Returns the norm of the last step's gradient, the same bits on every grid. Collective. */
+/* Returns the norm of the newest step's gradient, the same bits on every grid. Collective. */
 double train_grad_norm(Trainer *trainer);
 /* Opens the loader at the current position and prepares the first step. Call it before the first
- * step, and before the next step after train_load, train_restart or train_repeat_step; at other
- * times it does nothing. Collective; all ranks return the same Status. */
+ * step, and before the first step that follows train_load, train_restart or train_repeat_step; at
+ * other times it does nothing. Collective; all ranks return the same Status. */
 Status train_begin_steps(Trainer *trainer);
 /* Makes the next optimizer step. Call train_begin_steps first. A sample that cannot be read ends
  * the job (die_as). Collective; all ranks return the same Status. */
 Status train_step(Trainer *trainer, StepResult *result);
-/* Repeats forward and backward of the last step, checks all computed values, and updates nothing.
+/* Repeats forward and backward of the newest step, checks all computed values, and updates nothing.
  * *fault: the first fault on any rank; *loss: loss of the repeated step. Collective; all ranks
  * return the same Status. */
 Status train_repeat_step(Trainer *trainer, StepFault *fault, double *loss);
@@ -349,7 +349,7 @@ bool train_compares(const Trainer *trainer, const char **why_not);
 /* Resets the trainer to the state before the first step, except its parameters and running
  * statistics: call train_load or train_init_params next. Collective. */
 void train_restart(Trainer *trainer);
-/* Waits for the statistics of the last step, if they have not arrived, and completes *result with
+/* Waits for the statistics of the newest step, if they have not arrived, and completes *result with
  * them. Collective. */
 void train_step_stats(Trainer *trainer, StepResult *result);
 /* Returns a description of the work that CUDA graphs replay, or why they replay none. */
@@ -442,8 +442,8 @@ Status train_prepare_test_set(DataSet *test, DataSet *train);
 void train_use_stats(DataSet *set, const Config *config, const CheckpointInput *input,
                      const char *path);
 /* train_save and train_load save and load as checkpoint_save and checkpoint_load. After an error of
- * train_load, load another file or free the trainer. After a load, the next step is the step after
- * the checkpoint's. Collective; all ranks return the same Status. */
+ * train_load, load another file or free the trainer. After the load of a checkpoint of step N,
+ * training continues with step N + 1. Collective; all ranks return the same Status. */
 Status train_save(Trainer *trainer, const char *path);
 /* A save in the background, as by checkpoint_save_begin, from a copy of the values if there is
  * memory for it. There may be only one save at a time. The caller owns it and frees it before the

@@ -25,11 +25,11 @@ Status executor_new(Executor **executor, const Plan *plan, const Grid *grid, Bac
                     Comm *comm, ExecutorOptions options);
 /* Collective. */
 void executor_free(Executor **executor);
-/* Returns the parameter arena; borrowed. plan_local_offset gives the offsets. With ZeRO
- * (plan->zero is not ZERO_NONE) the arena is comm->params, and a rank updates only its shard of it
- * (plan_shard). If comm->params_shared is true, replicas share this memory, and only one of them
- * sets values outside the shards. If parameters are gathered (plan->gathers), the arena has only
- * this rank's shard. */
+/* Returns the parameter arena; borrowed. plan_local_offset gives the offsets. With ZeRO (plan->zero
+ * is not ZERO_NONE) the arena is comm->params, and a rank updates only its shard of it
+ * (plan_shard). If comm->params_shared is true, all replicas have the same memory; the caller must
+ * then set values outside the shards, such as initial values, on one replica only. If parameters
+ * are gathered (plan->gathers), the arena has only this rank's shard. */
 float *executor_params(Executor *executor);
 /* Returns this rank's part of a parameter of its stage in the parameter arena: the whole parameter
  * or, if parameters are gathered, its shard. Borrowed. */
@@ -81,23 +81,23 @@ void executor_move_statistics(Executor *executor, const StepBatch *batch);
 /* Sets whether executor_reduce checks the gradients for infinite and NaN values, from the next step
  * on. If it is enabled, executor_reduce waits until the step's statistics have arrived. */
 void executor_find_overflow(Executor *executor, bool enabled);
-/* Returns the METRIC_COUNT sums over all ranks (METRIC_...) of the last step (behind = 0) or of the
- * step before it (behind = 1). Waits until they have arrived. The array is in host memory and
+/* Returns the METRIC_COUNT sums over all ranks (METRIC_...) of the newest step (behind = 0) or of
+ * the step before it (behind = 1). Waits until they have arrived. The array is in host memory and
  * borrowed until the next call of the executor. Collective. */
 const float *executor_metrics(Executor *executor, int behind);
-/* Returns true if a gradient of the last step was infinite or NaN; false if executor_find_overflow
- * is off. The same on all ranks. */
+/* Returns true if a gradient of the newest step was infinite or NaN; false if
+ * executor_find_overflow is off. The same on all ranks. */
 bool executor_overflowed(const Executor *executor);
-/* Sets whether each step, from the next one on, hashes the first values of each gradient tensor
- * that this rank adds to the sums. On a device the hash is 0, because the host would have to wait
- * for it. */
+/* Sets whether each step, from the next one on, hashes this rank's gradients: the first values of
+ * each tensor, before the tensor is added to the sums over the replicas. On a device the hash is 0,
+ * because the host would have to wait for the values. */
 void executor_hash_steps(Executor *executor, bool enabled);
-/* Returns the hash of the last step (executor_hash_steps). */
+/* Returns the hash of the newest step (executor_hash_steps). */
 uint64_t executor_step_hash(const Executor *executor);
 /* From the next step on, the executor sums the squares of the gradients of each micro-batch of this
  * replica. The backend must use host memory, and grid.tp must be 1. */
 void executor_measure_micro_batches(Executor *executor);
-/* Returns the sums of squares of the last step, [micro-batches of this replica][parameters of the
+/* Returns the sums of squares of the newest step, [micro-batches of this replica][parameters of the
  * model], of the gradients that backward has written. A sum is 0 for parameters of other stages,
  * for parameters with several uses (graph_has_one_use), and for micro-batches without samples.
  * Borrowed. */
@@ -143,8 +143,9 @@ void executor_time_operations(Executor *executor, OperationTimes *times);
  * meaningless. The backend must use host memory. A call with NULL ends this; until then seconds,
  * [nodes of the graph], is borrowed. */
 void executor_pretend(Executor *executor, const PartSeconds *seconds);
-/* Seconds and number of a chunk's tasks of each kind in training steps. Seconds are by the host's
- * clock, without waits inside tasks. */
+/* Times of one chunk in training steps, by the kind of its tasks. seconds: total time of the tasks
+ * by the host's clock, without waits inside tasks; count: number of tasks. On a GPU the host only
+ * queues work, and neither number contains work that is replayed (capture_run). */
 typedef struct ChunkTime {
     double seconds[TASK_WORK_KINDS];
     int64_t count[TASK_WORK_KINDS];
@@ -154,12 +155,14 @@ const ChunkTime *executor_chunk_times(const Executor *executor);
 /* Releases all micro-batches that have not been released to their sources yet. Call it before a
  * source is freed. */
 void executor_release_batches(Executor *executor);
-/* Returns gradient arena 0; borrowed. After executor_reduce it has the sums of the gradients,
- * including those of tied parameters. plan_sum_offset gives the offsets. */
+/* Returns the arena that has the sums of the gradients after executor_reduce, including those of
+ * tied parameters; borrowed. It is arena 0 of the stack in which micro-batches are added
+ * (tree_levels in parallel/order.h) or, if gradients are sharded, the first arena of this rank's
+ * partial sums. plan_sum_offset gives the offsets. */
 float *executor_grads(Executor *executor);
-/* Sets this rank's value of a metric, METRIC_STOP or a later one, for the next step only; without a
- * call the value is 0. A request is the value 1. All ranks get the sum of the values at the end of
- * the step. */
+/* Sets this rank's value of a metric, METRIC_STOP or one after it in its enum, for the next step
+ * only; without a call the value is 0. The value 1 makes a request, for example to stop with
+ * METRIC_STOP. All ranks get the sum of the values at the end of the step. */
 void executor_request(Executor *executor, int metric, float value);
 /* Runs only forward, with running statistics, on as many micro-batches as a step has. On ranks with
  * the loss, calls visit for each micro-batch with the columns of the loss's results: (lines,
@@ -169,8 +172,8 @@ Status executor_evaluate(Executor *executor, const BatchSource *source,
                          void *user);
 /* Returns one input of the loss for the last micro-batch that executor_evaluate has run, in plain
  * order and host memory. Output 0 is the logits, (N,K) or (N,T,K); of a detector, output i is the
- * grid (N,C,H,W) of level i. Borrowed until the next call of the executor. NULL on ranks without
- * the loss. */
+ * grid (N,C,H,W) of level i. Borrowed until the next call of the executor. Returns NULL on ranks
+ * without the loss. */
 const float *executor_logits(Executor *executor, int output);
 
 #endif

@@ -20,7 +20,8 @@ typedef enum Recompute { RECOMPUTE_WORDS(LIST_CONSTANT) } Recompute;
 enum { PIPELINE_WORDS = 2 };
 extern const ConfigWords pipeline_words[PIPELINE_WORDS];
 
-/* The kinds of action. `index` is Action.index. */
+/* The kinds of action. `index` is Action.index. A use is a ParamUse; gathering is explained at
+ * ParamBucket, and the gradient arena after METRIC_PAD. */
 typedef enum ActionKind {
     /* runs the node's forward operation */
     ACTION_FORWARD,

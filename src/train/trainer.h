@@ -28,7 +28,7 @@ typedef struct LossScale {
     bool dynamic;
     /* factor of the next step */
     double next;
-    /* factor of the last step */
+    /* factor of the newest step */
     double last;
     /* steps without overflow since the factor changed */
     int64_t good_steps;
@@ -141,9 +141,10 @@ struct Trainer {
     /* climatology, persistence and metrics for evaluations of fields; NULL: not made yet, or the
      * data set has no fields; owned */
     struct FieldScoring *field_scoring;
-    /* metrics of the last evaluation of label fields; NULL: there was no such evaluation; owned */
+    /* metrics of the newest evaluation of label fields; NULL: there was no such evaluation;
+     * owned */
     struct LabelMetrics *label_metrics;
-    /* pictures of the last evaluation of fields; NULL: no pictures were drawn; owned */
+    /* pictures of the newest evaluation of fields; NULL: no pictures were drawn; owned */
     struct EvalPictures *eval_pictures;
     /* state of mode geo; NULL in other modes; owned */
     struct GeoSteps *geo;
@@ -231,7 +232,7 @@ struct Trainer {
     EarlyStop early;
     /* true: run.hook has requested the end of the run */
     bool hook_stop;
-    /* True: the evaluation after the last step failed or was interrupted by a stop request; the
+    /* True: the evaluation after the newest step failed or was interrupted by a stop request; the
      * next start repeats the evaluation. */
     bool evaluation_due;
     /* True: checkpoints are written in the background from a copy of the state, for which there is

@@ -110,7 +110,9 @@ static Status find_field_stats(Trainer *t)
     const int threads =
         c->train.threads ? (int)c->train.threads : threads_share(t->world->node_size);
     train_bcast_set(t->world, train);
-    /* a loss that does not read the set's targets or labels is refused when the model is built */
+    /* true: the loss reads numbers and the set's targets are numbers, or the loss reads no numbers
+     * and the targets are labels. For all other pairs nothing is measured here, because train_model
+     * refuses them later. */
     const bool fits = (loss_info(c)->reads == LOSS_READS_TARGETS) != data_has_label_fields(train);
     if (train->has_stats || !c->data.normalize || !fits) return OK;
     FieldStats *stats = mem_new(sizeof *stats);
@@ -134,8 +136,9 @@ static Status find_field_stats(Trainer *t)
     return OK;
 }
 
-/* Returns the paths of the training set's files when the checkpoint `earlier` was written, if the
- * training set grows (data.refresh); NULL: there is no list. Owner: the caller. */
+/* Returns the paths of the files that the training set had when the checkpoint t->earlier was
+ * written. Returns NULL if the training set does not grow (data.refresh), if there is no such
+ * checkpoint, or if it has no list of files that can be read. Owner: the caller. */
 static char *recorded_files(const Trainer *t)
 {
     CheckpointMeta meta = {0};
@@ -185,8 +188,9 @@ static Status open_sets(Trainer *t)
     return OK;
 }
 
-/* Compares the scaling of the sets and of their files (scaling_compare_sets), and matches the
- * sets' classes. Only rank 0 calls this function. */
+/* Compares the scaling of the sets and of their files (scaling_compare_sets), matches the sets'
+ * classes (classes_fit), and checks all labels (classes_check_labels). Only rank 0 calls this
+ * function. */
 static Status compare_sets(Trainer *t)
 {
     TRY(scaling_compare_sets(t));
@@ -266,7 +270,10 @@ static Status fail_no_labels(const Config *c, const DataSet *set)
     return st;
 }
 
-/* Sets *outputs to the model's number of outputs: one for each class or target number. */
+/* Sets *outputs to the model's number of outputs. It is the loss's number of outputs if that is
+ * fixed (count_fixed), else model.classes if that is set. Otherwise there is one output for each
+ * class or, if targets are numbers, one for each number in a sample's targets; in a rollout, in the
+ * targets of one step. */
 static Status count_outputs(const Config *c, const DataSet *set, const DataSet *test,
                             int64_t *outputs)
 {

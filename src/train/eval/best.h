@@ -29,8 +29,8 @@ typedef struct BestMetric {
     ConfigWord word;
     Better better;
     MetricNeeds needs;
-    /* Returns the metric's value in an evaluation; NaN: it is not defined there. NULL only for
-     * auto, which is replaced by another metric. */
+    /* Returns the metric's value in an evaluation; NaN: it is not defined there. The member is NULL
+     * only for auto, which is replaced by another metric. */
     double (*value)(const EvalLine *line);
 } BestMetric;
 /* Returns the word of metric number i; after the last metric, an empty ConfigWord. */

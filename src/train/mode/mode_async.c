@@ -84,6 +84,7 @@ static void after_update(Trainer *t, StepResult *result)
     sync_point_share_requests(t, result);
 }
 
+/* listed in step_mode.c */
 const StepMode mode_async = {.ranks = STEP_RANKS_ALONE,
                              .check = check,
                              .bits_limit = bits_limit,

@@ -13,7 +13,7 @@ struct GeoSteps {
     Comm *comm;
     /* number of floats in the arena of parameters */
     int64_t count;
-    /* parameters at the last sync point, float[count]; owned */
+    /* parameters at the previous sync point, float[count]; owned */
     float *old;
 };
 
@@ -83,6 +83,7 @@ static void after_update(Trainer *t, StepResult *result)
     sync_point_share_requests(t, result);
 }
 
+/* listed in step_mode.c */
 const StepMode mode_geo = {.ranks = STEP_RANKS_ALONE,
                            .check = check,
                            .bits_limit = bits_limit,

@@ -102,6 +102,7 @@ static void after_update(Trainer *t, StepResult *result)
     sync_point_share_requests(t, result);
 }
 
+/* listed in step_mode.c */
 const StepMode mode_stale = {.ranks = STEP_RANKS_TOGETHER,
                              .check = check,
                              .make = make,

@@ -35,7 +35,7 @@ typedef struct Meaning {
     const char *subject, *advice;
     /* Writes the fact; "" if it is not known or does not matter. */
     void (*text)(const Facts *f, char text[FACT_TEXT]);
-    /* Returns true if this difference is acceptable; NULL: no difference is. */
+    /* Returns true if this difference is acceptable. The member is NULL if no difference is. */
     bool (*allowed)(const Facts *then, const Facts *now);
     /* true: a difference is also refused for model.init_from, if all parameters are read from the
      * file */
