@@ -14,7 +14,8 @@ char *operation_key(const OpSpec *spec);
 
 /* Parts of a step's time. Their sum is the time until the last rank has ended the step. compute and
  * exchanges are means over the stages; each other part is the time by which it makes the step
- * longer. */
+ * longer. Identifiers call a part a line; line_of in src/train/run/run_ledger.c says to which part
+ * of the ledger each belongs. */
 #define FORECAST_LINES(W)                                                                          \
     /* operations except exchanges, and copies and additions between operations */                 \
     W(FORECAST_COMPUTE, "compute")                                                                 \

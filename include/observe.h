@@ -45,9 +45,9 @@ typedef struct TrainLine {
     bool has_boxes;
     /* parts of the loss */
     double part[LOSS_PARTS];
-    /* seconds of each part of the ledger between the last two logged steps, mean over the ranks;
-     * all 0: not known. Bubble and imbalance are 0, because they are only computed at the end of a
-     * run. */
+    /* seconds of each part of the ledger since the logged step before this one, mean over the
+     * ranks; all 0: not known. Bubble and imbalance are 0, because they are only computed at the
+     * end of a run. */
     double time_s[LEDGER_LINE_COUNT];
 } TrainLine;
 /* A picture for TensorBoard. */
@@ -148,8 +148,8 @@ Status log_file_open(const char *dir, const Lease *lease, int64_t step);
 /* Makes all later messages go to the file that is open, even if its name is removed or leads to
  * another file. It is then not renamed at 16 MiB either. */
 void log_file_pin(void);
-/* Warns if the file was removed, replaced or cut short since the last call, or could not be opened
- * again after such a change. Warns once about each change. */
+/* Warns if the file was removed, replaced or cut short since the previous call, or could not be
+ * opened again after such a change. Warns once about each change. */
 void log_file_warn_of_changes(void);
 
 /* Everything that the summary at the end of a run prints. */
@@ -158,7 +158,7 @@ typedef struct RunSummary {
     const char *dir;
     /* path of best.h5, or NULL */
     const char *best_path;
-    /* path of the last checkpoint, or NULL */
+    /* path of the newest checkpoint, or NULL */
     const char *newest_path;
     /* duration of the run in seconds */
     double seconds;

@@ -34,7 +34,7 @@ typedef struct Beat {
     _Atomic uint64_t count;
     /* number of the current step; BEAT_NONE: between steps */
     _Atomic int64_t step;
-    /* time at which the current or the last step began, in microseconds of clock_s */
+    /* time at which the newest step began, in microseconds of clock_s */
     _Atomic int64_t since_us;
     /* usual duration of a step in microseconds, a moving average; 0 before the third step ends */
     _Atomic int64_t usual_us;

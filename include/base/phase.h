@@ -8,9 +8,10 @@
 #include <stdbool.h>
 
 /* Phases of a process. A phase lasts until the next phase_enter; a process is in one phase at a
- * time. Only one thread of a process may call the functions of this header. sum: sums over
- * replicas, and other waits for all ranks; messages: messages between stages; exchange: exchanges
- * in a tensor-parallel group. */
+ * time. Only one thread of a process may call the functions of this header. A new phase also needs
+ * a part of the ledger: line_of in src/train/run/run_waits.c. sum: sums over replicas, and other
+ * waits for all ranks; messages: messages between stages; exchange: exchanges in a tensor-parallel
+ * group. */
 #define PHASES(W)                                                                                  \
     W(PHASE_OTHER, "other")                                                                        \
     W(PHASE_DATA, "data")                                                                          \

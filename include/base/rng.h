@@ -9,10 +9,14 @@
  * easy as 1, 2, 3"): a pure function of (seed, purpose, a, b, element), independent of the rank and
  * of earlier draws. */
 
-/* Purposes of random numbers. The values change the bits of results, so they must never change. */
+/* Purposes of random numbers. The values change the bits of results, so they must never change; add
+ * a new purpose at the end. */
 typedef enum RngPurpose {
     RNG_INIT = 1,
     RNG_SHUFFLE,
+    /* augmentation. All random choices for one sample share one key (augment_key), and each kind of
+     * choice draws other blocks of it: their numbers are the constants DRAW_... in
+     * src/data/data_private.h */
     RNG_AUGMENT,
     RNG_DROPOUT,
     RNG_TEST,

@@ -20,14 +20,14 @@ typedef enum StartStage {
 
 /* Functions of the caller. */
 typedef struct StartCalls {
-    /* Called with each stage that is reached. Must not be NULL. */
+    /* Called with each stage that is reached. The member must not be NULL. */
     void (*reach)(StartStage stage);
     /* Called on a separate thread when a stop request arrives. It ends the process and does not
-     * return. If it is set, stop_begin must be called before start_begin. NULL: stop_begin was not
-     * called, and signals end the process as they end any program. */
+     * return. If the member is set, stop_begin must be called before start_begin. The member is
+     * NULL if stop_begin was not called; signals then end the process as they end any program. */
     void (*stop)(void);
     /* Called on the same separate thread, at most ten times a second. A call may last a second or
-     * two; stop requests wait for its end. May be NULL. */
+     * two; stop requests wait for its end. The member may be NULL. */
     void (*check)(void);
 } StartCalls;
 

@@ -123,7 +123,7 @@ void ledger_history_fini(LedgerHistory *history);
     W(GOODPUT_STARTUP, "start-up")                                                                 \
     W(GOODPUT_EVAL, "eval")                                                                        \
     W(GOODPUT_CHECKPOINT, "checkpoint")                                                            \
-    /* the time after a start has ended, before the next one begins */                             \
+    /* the time between the end of a start and the beginning of the next start */                  \
     W(GOODPUT_BETWEEN, "between starts")                                                           \
     W(GOODPUT_OTHER, "other")
 typedef enum GoodputPart { GOODPUT_PARTS(LIST_CONSTANT) GOODPUT_PART_COUNT } GoodputPart;

@@ -1,4 +1,5 @@
-/* The ledger of a run: the time of the ranks, divided into parts that add up to it. */
+/* The ledger of a run: the time of the ranks, divided into parts that add up to it. Identifiers
+ * call a part of the time a line (LedgerLine, line_s). */
 #ifndef WEFT_OBSERVE_LEDGER_H
 #define WEFT_OBSERVE_LEDGER_H
 
@@ -8,23 +9,27 @@
 
 #include <stdint.h>
 
-/* The parts of the time of a rank. */
+/* The parts of the time of a rank. Their times are those of the phases of its process
+ * (base/phase.h): line_of in src/train/run/run_waits.c says to which part each phase belongs, and
+ * run_divide_waits then moves waiting from messages and sums to bubble and imbalance. */
 #define LEDGER_LINES(W)                                                                            \
     /* operations of forward and backward */                                                       \
     W(LEDGER_COMPUTE, "compute")                                                                   \
     /* waiting that would remain if all chunks took the same time and messages took no time */     \
     W(LEDGER_BUBBLE, "bubble")                                                                     \
-    /* waiting because chunks take different times, or because replicas begin a sum later */       \
+    /* waiting because chunks take different times, or for a replica that begins a sum later */    \
     W(LEDGER_IMBALANCE, "imbalance")                                                               \
     /* all other waiting for messages between stages, and copying the messages */                  \
     W(LEDGER_MESSAGES, "messages")                                                                 \
     /* exchanges of slices within tensor-parallel groups */                                        \
     W(LEDGER_EXCHANGES, "exchanges")                                                               \
-    /* all other waiting for sums over replicas, and work on sums outside of operations */         \
+    /* all other waiting for sums over replicas and for all ranks, such as an agreement between \
+     * steps, and work on sums outside of operations. With one replica this part is 0, and its    \
+     * time is in messages or, on one rank, in other. */  \
     W(LEDGER_SUMS, "sums")                                                                         \
     /* updates of the parameters */                                                                \
     W(LEDGER_UPDATE, "update")                                                                     \
-    /* waiting for the loader */                                                                   \
+    /* waiting for batches of data */                                                              \
     W(LEDGER_DATA, "data")                                                                         \
     W(LEDGER_EVAL, "eval")                                                                         \
     /* the part of saves for which training waits */                                               \
@@ -59,15 +64,15 @@ typedef struct Ledger {
     bool has_forecast;
     /* forecast seconds of each part of one step */
     double forecast_s[LEDGER_LINE_COUNT];
-    /* schedule of a step; borrowed; NULL: not known, as on GPUs; `cost` is then not known either,
-     * and path_s is NULL */
+    /* schedule of a step; borrowed; NULL: the measured costs of the chunks are not known, as on
+     * GPUs; `cost` is then not valid, and path_s is NULL */
     const Schedule *schedule;
     /* mean measured cost of each chunk of the model; owned */
     TaskCost *cost;
-    /* Critical path. path_s: seconds of work of each stage in the longest chain of tasks that wait
-     * for each other, [stages], owned; late_s: seconds of waiting for replicas that begin a sum
-     * later, mean over the ranks. path_s, late_s and all parts except compute, bubble and imbalance
-     * add up to the time of a rank. */
+    /* The critical path is the longest chain of tasks that wait for each other. path_s: seconds of
+     * work of each stage in this chain, [stages]; owned. late_s: seconds of waiting for replicas
+     * that begin a sum later, mean over the ranks. The entries of path_s, late_s, and all parts
+     * except compute, bubble and imbalance add up to the time of a rank. */
     double *path_s, late_s;
 } Ledger;
 void ledger_fini(Ledger *ledger);
