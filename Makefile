@@ -372,8 +372,8 @@ ASAN_OPT ?= -O1 -g
 asan:            ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, without CUDA
 	@WEFT_CUDA=no $(MAKE) --no-print-directory -j$(NPROC) BUILD=$(BUILD)/asan OPT="$(ASAN_OPT) -fno-omit-frame-pointer" \
 	    SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" $(or $(ASAN_GOAL),check)
-# Tests that run the code of other tests with more ranks, or in more combinations, for the bits, and two of oneDNN's own kernels. Together
-# they reach 3 lines of src/ that the other tests do not reach (gcov). make asan runs them, too.
+# Tests that run the code of other tests with more ranks, or in more combinations, for the bits, and two of oneDNN's own kernels; make
+# asan runs them, too. The longest, of ZeRO and mode sync on four ranks and of stages on three, reach no line that the others do not (gcov).
 REPEATS := $(addprefix %/,train/test_grid_np4 train/test_zero_np4 train/test_sync_np4 train/test_reference train/test_golden_models train/test_detector_np2 \
     test_dnnl_conv test_dnnl_dense test_stages_np3 test_shard_np2 test_sum_np2 test_sum_np8 test_collect_np20 test_share_np7 train/test_groups_np4 \
     train/test_resume_grid_np4 tensor/test_threads)
