@@ -24,14 +24,14 @@ section() {
 
 {
     cat <<'TEXT'
-# Commands, checks and formats
+# Commands, checks, formats, curves, schedules
 
     $ weft --help            the commands; weft VERB --help says more of one
     $ weft help              all keys of a configuration
     $ weft help --tables     what this page and its neighbour are made of
 
-The program's own tables, as `make doc-tables` writes them. [Tables](tables.md) has layers, rules,
-curves, models and schedules.
+The program's own tables, as `make doc-tables` writes them. [Tables](tables.md) has layers, models,
+losses and rules. A title in code is the key that takes its rows as values.
 
 ## Commands
 
@@ -42,21 +42,21 @@ TEXT
     section 'Checks of weft doctor' check doctor check
     section 'Files of tensors that weft ckpt import reads' format exchange format
     section 'Families of names in such files' family exchange family
+    section '`optim.lr_schedule`: curves' optim.lr_schedule learning-rate curve
+    section '`grid.pipeline_schedule`' grid.pipeline_schedule pipelines schedule
 } >"$folder/commands.md"
 {
     cat <<'TEXT'
-# Layers, rules, curves, models, schedules
+# Layers, models, losses, rules
 
     $ weft help --layers                     layers with their attributes
     $ weft help --tables | grep '^layer'     what this page is made of
 
 The program's own tables, as `make doc-tables` writes them. The title of a section is the key that
-takes its rows as values. [Commands](commands.md) has verbs, checks and formats.
+takes its rows as values. [Commands](commands.md) has verbs, checks, formats, curves and schedules.
 TEXT
     section '`model.layers`: kinds of layer' layer layers layer
     section '`model.name`: models' model.name models model
     section '`train.loss`' train.loss models loss
     section '`optim.name`: update rules' optim.name optimizers rule
-    section '`optim.lr_schedule`: curves' optim.lr_schedule learning-rate curve
-    section '`grid.pipeline_schedule`' grid.pipeline_schedule pipelines schedule
 } >"$folder/tables.md"
