@@ -422,9 +422,9 @@ Status part_check_outputs(const char *out, const char *test, bool force);
  * OK. */
 Status part_check_not_input(const char *out, const char *folder, const char *const *name,
                             int count);
-/* Creates OUT.part, reserves `bytes` bytes, and calls `put` to lay out the file through HDF5.
- * ERR_USAGE: `out` exists and `force` is false; ERR_IO. If it fails, nothing needs to be
- * released. */
+/* Creates OUT.part, reserves `bytes` bytes, which are those of the arrays, and calls `put` to lay
+ * out the file through HDF5. ERR_USAGE: `out` exists and `force` is false; ERR_IO. If it fails,
+ * nothing needs to be released. */
 Status part_new(PartFile *part, const char *out, bool force, int64_t bytes, PartPut *put,
                 void *user);
 /* Does what part_new does, for a file that keeps the order in which `put` creates arrays and
