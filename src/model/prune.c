@@ -199,8 +199,18 @@ static void remove_from_group(Choice *c, int i)
     }
 }
 
-/* If no channel of a layer would remain, keeps the channel with the highest score. This can happen
- * if the layer has only some of its group's units. */
+/* Keeps that removed unit of part p of a group which has the highest score. */
+static void keep_best_of_part(Choice *c, const UnitGroup *group, int p)
+{
+    int size = group->count / group->parts, first = group->first + p * size, best = -1;
+    for (int u = first; u < first + size; ++u)
+        if (c->removed[u] && (best < 0 || c->score[u] > c->score[best])) best = u;
+    if (best >= 0) c->removed[best] = false;
+}
+
+/* If no channel of a layer would remain, keeps the channel with the highest score, and one unit
+ * more of each other part of its group. This can happen if the layer has only some of its group's
+ * units. */
 static void keep_best_channel(Choice *c, int node)
 {
     const Units *units = c->units;
@@ -211,6 +221,10 @@ static void keep_best_channel(Choice *c, int node)
     for (int64_t k = 1; k < count; ++k)
         if (c->score[unit[k]] > c->score[best]) best = unit[k];
     c->removed[best] = false;
+    const UnitGroup *group = &units->group[units->group_of[best]];
+    int own = (best - group->first) / (group->count / group->parts);
+    for (int p = 0; p < group->parts; ++p)
+        if (p != own) keep_best_of_part(c, group, p);
 }
 
 /* Fails because no channel is removed. The message names the largest of the groups whose units can

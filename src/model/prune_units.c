@@ -296,7 +296,7 @@ static void divide(Units *units, int node, int parts, int by)
     for (int64_t k = 0; same && k < count; ++k) same = unit[k] == group->first + k;
     group->parts = common_multiple(group->parts, parts);
     group->divided_by = by;
-    if ((same && count % group->parts == 0) || group->is_kept) return;
+    if (same && count % group->parts == 0) return;
     for (int64_t k = 0; k < count; ++k) {
         UnitGroup *touched = &units->group[units->group_of[unit[k]]];
         if (!touched->is_kept) touched->kept_by = by;

@@ -288,6 +288,46 @@ static void concatenated(void)
     case_free(&c);
 }
 
+/* Layers that need the channels of several layers in equal parts. */
+static void parts_of_concat(void)
+{
+    static const char text[] =
+        "model: {layers: [conv2d: {name: a, channels: 8, kernel: 1}, conv2d: {name: b, channels: 8,"
+        " kernel: 1, input: data}, concat: {name: ab, input: [a, b]}, %s, flatten, dense: {width: "
+        "10}]}";
+    static const char *const layer[] = {"group_norm: {name: n, groups: 2}",
+                                        "conv2d: {name: n, channels: 4, kernel: 1, groups: 2}"};
+    static const char *const keep[] = {NULL, "a", "b", "ab"};
+    for (int i = 0; i < 2; ++i)
+        for (int k = 0; k < 4; ++k) {
+            char config[300];
+            snprintf(config, sizeof config, text, layer[i]);
+            Case c = case_of(config, images(1, 1, 1), 10, keep[k]);
+            CU_ASSERT(group_of(&c, "a")->is_kept && group_of(&c, "b")->is_kept);
+            CU_ASSERT_EQUAL(group_of(&c, "b")->kept_by, k < 2 ? layer_of(c.graph, "n") : -1);
+            case_free(&c);
+        }
+}
+
+/* A layer that would lose all its channels keeps one, and each other part of the group keeps one
+ * more. */
+static void parts_with_small_layer(void)
+{
+    Case c = case_of(
+        "model: {layers: [conv2d: {name: a, channels: 2, kernel: 1}, conv2d: {name: b, channels: 6,"
+        " kernel: 1, input: data}, concat: {input: [a, b]}, conv2d: {name: c, channels: 8, kernel: "
+        "1, input: data}, add: {name: s, input: [c, concat1]}, group_norm: {groups: 2}, flatten, "
+        "dense: {width: 10}]}",
+        images(1, 1, 1), 10, NULL);
+    const UnitGroup *group = group_of(&c, "a");
+    CU_ASSERT(group->parts == 2 && !group->is_kept);
+    /* scores are sums of rows: 0, 2 for a; 2, 4, 6, 8, 10, 12 for b */
+    shrink(&c, .75, 1);
+    CU_ASSERT(left_of(&c, "a") == 1 && left_of(&c, "b") == 3 && left_of(&c, "s") == 4);
+    CU_ASSERT(!c.removed[group->first + 1] && !c.removed[group->first + 6]);
+    case_free(&c);
+}
+
 static void kept(void)
 {
     Units *units = NULL;
@@ -371,5 +411,6 @@ static void width_errors(void)
 TEST_MAIN("units", {"parameters and multiply-adds of the table", table},
           {"groups of the zoo", groups}, {"gpt2 and llama", gpt}, {"grouped convolutions", parts},
           {"group norms", normed}, {"concat, sum, flatten", concatenated},
-          {"kept and rounded", kept}, {"scores", scores}, {"slim", slim},
-          {"widths that cannot be", width_errors})
+          {"parts of several layers", parts_of_concat},
+          {"parts and a small layer", parts_with_small_layer}, {"kept and rounded", kept},
+          {"scores", scores}, {"slim", slim}, {"widths that cannot be", width_errors})
