@@ -30,7 +30,8 @@ Status json_scan_open(JsonScan *scan, char opening, bool *more);
 Status json_scan_more(JsonScan *scan, char closing, bool *more);
 /* json_scan_text reads a text of at most 1024 bytes of UTF-8, which the caller owns;
  * json_scan_long_text one of at most 64 KiB. json_scan_key does what json_scan_text does, and reads
- * the colon after the text. */
+ * the colon after the text. The text may contain control characters, but no zero byte: before it is
+ * printed to a terminal it needs text_escape (base/escape.h), which messages of the log get. */
 Status json_scan_text(JsonScan *scan, char **text);
 Status json_scan_long_text(JsonScan *scan, char **text);
 Status json_scan_key(JsonScan *scan, char **key);

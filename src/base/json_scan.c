@@ -90,9 +90,12 @@ static int scan_hex(JsonScan *s)
     return value;
 }
 
+/* result of scan_char for the escape \u0000; texts end with a zero byte and cannot contain one */
+enum { CHAR_IS_ZERO = -1 };
+
 /* Decodes the escape \uXXXX of a character, or two of them for a surrogate pair, to UTF-8 in `out`;
- * the first \u has been read. Returns the number of bytes; 0: the escape is malformed, or the
- * character is below U+0020. */
+ * the first \u has been read. Returns the number of bytes; 0: the escape is malformed; or
+ * CHAR_IS_ZERO. */
 static int scan_unicode(JsonScan *s, char *out)
 {
     int c = scan_hex(s);
@@ -105,7 +108,7 @@ static int scan_unicode(JsonScan *s, char *out)
     } else if (c >= 0xdc00 && c <= 0xdfff) {
         return 0;
     }
-    if (c < ' ') return 0;
+    if (c <= 0) return c == 0 ? CHAR_IS_ZERO : 0;
     if (c < 0x80) return out[0] = (char)c, 1;
     int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
     static const int lead[] = {0, 0xc0, 0xe0, 0xf0};
@@ -115,7 +118,8 @@ static int scan_unicode(JsonScan *s, char *out)
 }
 
 /* Decodes an escaped character of a text, or copies one byte of the text, to `out`, which has 4
- * bytes. Returns the number of bytes written; 0: a control character or a bad escape. */
+ * bytes. Returns the number of bytes written; 0: a control character that is not escaped, or a bad
+ * escape; or CHAR_IS_ZERO. */
 static int scan_char(JsonScan *s, char *out)
 {
     static const char escape[] = "\"\\/bfnrt", meaning[] = "\"\\/\b\f\n\r\t";
@@ -131,6 +135,15 @@ static int scan_char(JsonScan *s, char *out)
     return 1;
 }
 
+/* Fails after scan_char has returned `bytes`, which is 0 or CHAR_IS_ZERO. */
+static Status char_fail(const JsonScan *s, int bytes)
+{
+    return json_scan_fail(s, bytes == CHAR_IS_ZERO
+                                 ? "a text has \\u0000, which texts must not contain here"
+                                 : "a text has a control character that is not escaped, or a bad "
+                                   "escape");
+}
+
 /* Reads a text of at most `most` bytes to `out`, which has most + 8 bytes. */
 static Status scan_text(JsonScan *s, int most, char *out)
 {
@@ -138,7 +151,7 @@ static Status scan_text(JsonScan *s, int most, char *out)
     TRY(want(s, '"'));
     while (s->at < s->end && *s->at != '"') {
         int bytes = scan_char(s, out + used);
-        if (bytes == 0) return json_scan_fail(s, "a text has a control character or a bad escape");
+        if (bytes <= 0) return char_fail(s, bytes);
         used += bytes;
         if (used > most) return json_scan_fail(s, "a text is longer than %d bytes", most);
     }
@@ -266,9 +279,10 @@ static Status skip_text(JsonScan *s)
 {
     char bytes[8];
     TRY(want(s, '"'));
-    while (s->at < s->end && *s->at != '"')
-        if (scan_char(s, bytes) == 0)
-            return json_scan_fail(s, "a text has a control character or a bad escape");
+    while (s->at < s->end && *s->at != '"') {
+        int count = scan_char(s, bytes);
+        if (count <= 0) return char_fail(s, count);
+    }
     if (s->at == s->end) return json_scan_fail(s, "a text does not end");
     ++s->at;
     return OK;

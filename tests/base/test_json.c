@@ -1,9 +1,10 @@
-/* JSON text: commas, nesting, escapes, valid and invalid UTF-8, numbers; misuse dies (in child
- * processes). */
+/* JSON text: commas, nesting, escapes, valid and invalid UTF-8, numbers; texts that are read;
+ * misuse dies (in child processes). */
 #include "base.h"
 #include "harness.h"
 
 #include <math.h>
+#include <string.h>
 #include <sys/wait.h>
 
 static char *got;
@@ -91,6 +92,41 @@ static void escapes(void)
     check_text("", "\"\"");
     check_text("plain", "\"plain\"");
     check_text("a\"b\\c\n\t\r\x01\x1f\x7f", "\"a\\\"b\\\\c\\n\\t\\r\\u0001\\u001f\x7f\"");
+}
+
+/* The reader accepts the escapes of the writer. */
+static void read_back(void)
+{
+    char text[0x80], *back = NULL;
+    for (int i = 1; i < (int)sizeof text; ++i) text[i - 1] = (char)i;
+    text[sizeof text - 1] = 0;
+    Json json = begin(false);
+    json_text(&json, NULL, text);
+    fclose(json.out);
+    JsonScan scan = json_scan("x.json", got, got_bytes), skipped = scan;
+    CHECK_OK(json_scan_text(&scan, &back));
+    CHECK_OK(json_scan_end(&scan));
+    CHECK_OK(json_scan_skip(&skipped));
+    CU_ASSERT_STRING_EQUAL(back ? back : "", text);
+    mem_free(&back);
+    free(got);
+}
+
+static void refused_texts(void)
+{
+    static const char *const bad[][2] = {
+        {"\"a\\u0000b\"", "byte 8: a text has \\u0000"},
+        {"\"a\001\"", "a control character that is not escaped"},
+        {"\"\\u00g0\"", "or a bad escape"},
+        {"\"\\ud800\\u0000\"", "or a bad escape"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
+        char *text = NULL;
+        JsonScan scan = json_scan("x.json", bad[i][0], strlen(bad[i][0])), skipped = scan;
+        CHECK_FAILS(json_scan_text(&scan, &text), ERR_DATA, bad[i][1]);
+        CHECK_FAILS(json_scan_skip(&skipped), ERR_DATA, bad[i][1]);
+        CU_ASSERT_PTR_NULL(text);
+    }
 }
 
 #define FFFD "\\ufffd"
@@ -215,5 +251,6 @@ static void refused(void)
 }
 
 TEST_MAIN("json", {"both spacings", both_spacings}, {"lines", lines}, {"escapes", escapes},
+          {"escapes that are read back", read_back}, {"texts that are refused", refused_texts},
           {"utf-8", utf8}, {"keys are escaped", keys_are_escaped},
           {"quotes keep bytes", quotes_keep_bytes}, {"numbers", numbers}, {"refused", refused})

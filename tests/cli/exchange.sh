@@ -56,6 +56,8 @@ named net batch_norm1.running_var 8
 holds 'PyTorch counts batches' grep -qa '"batch_norm1.num_batches_tracked":{"dtype":"I64","shape":\[\]' net.safetensors
 sed 's|batch_norm1[.]weight|batch_norm1/weight|' net.safetensors >slash.safetensors
 check 65 "batch_norm1/weight (F32 8) has a name that is none in a checkpoint" "$WEFT" ckpt import slash.safetensors -o slash.h5
+sed 's|batch_norm1[.]weight|bat\\u001bm1.weight|' net.safetensors >escape.safetensors
+check 65 'bat\u001bm1.weight (F32 8) has a name that is none in a checkpoint' "$WEFT" ckpt import escape.safetensors -o escape.h5
 
 # Export as ONNX, from a checkpoint of a run, and from an imported checkpoint with the information that it lacks.
 run=runs/net/checkpoints/step-00000003.h5

@@ -103,6 +103,14 @@ static Made *find_made(Import *m, char *path, bool packed)
     return &m->made[m->count++];
 }
 
+/* Returns whether a tensor of a checkpoint can have this name. */
+static bool is_name(const char *name)
+{
+    for (const char *c = name; *c; ++c)
+        if ((unsigned char)*c < ' ' || *c == 127 || *c == '/') return false;
+    return *name && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
 static const char TWICE[] = "appears twice, with its family's prefix and without";
 
 static Status add_source(Import *m, const SafeTensor *t)
@@ -115,9 +123,10 @@ static Status add_source(Import *m, const SafeTensor *t)
         return refuse(m, t,
                       "is not of floats that weft knows: F16, BF16, F32, F64; --drop leaves out "
                       "what is no parameter");
-    if (!*name || strchr(name, '/') || !strcmp(name, ".") || !strcmp(name, ".."))
+    if (!is_name(name))
         return refuse(m, t,
-                      "has a name that is none in a checkpoint: empty, '.', '..' or with '/'");
+                      "has a name that is none in a checkpoint: empty, '.', '..', or with '/' or a "
+                      "control character; --rename or --drop");
     if (t->ndim < 1 || t->ndim > SHAPE_DIMS || t->elements == 0)
         return refuse(m, t, "has other than 1 to 4 dimensions, or no values");
     char *whole = NULL;
