@@ -63,6 +63,13 @@ void text_escape_to(char *out, size_t room, const char *text)
     out[used] = 0;
 }
 
+void text_escape_print(FILE *out, const char *text)
+{
+    char *escaped = text_escape(text, false);
+    fputs(escaped, out);
+    mem_free(&escaped);
+}
+
 static bool beyond_ascii(const char *text)
 {
     for (; *text; ++text)

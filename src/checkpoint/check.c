@@ -2,6 +2,7 @@
  * its checkpoints/. Checkpoints are checked newest first, then best.h5, and the check continues
  * after a bad file. Files of a save that died (*.part) are only named: they are never loaded.
  * Tensors are read one at a time. */
+#include "base/escape.h"
 #include "folder.h"
 #include "stored.h"
 
@@ -70,7 +71,11 @@ typedef struct Tally {
 static Status check_listed(const char *path, Tally *tally, FILE *out)
 {
     Status status = check_file(path, out, false);
-    if (status != OK) fprintf(out, "%s: bad: %s\n", path, reason_of(path));
+    if (status != OK) {
+        fprintf(out, "%s: bad: ", path);
+        text_escape_print(out, reason_of(path));
+        fputc('\n', out);
+    }
     ++*(status == OK ? &tally->good : &tally->bad);
     return status;
 }

@@ -1,6 +1,7 @@
 /* Reads a checkpoint's tensors: with pread if they are contiguous fp32 or ids in the file, or
  * through HDF5 in a separate process if another program has made them chunked, compressed or of
  * another float type. Checksums are verified in both cases. */
+#include "base/escape.h"
 #include "stored.h"
 
 #include <errno.h>
@@ -148,7 +149,10 @@ Status stored_verify(StoredFile *file, FILE *out)
     for (int i = 0; i < file->count && (status == OK || out); ++i) {
         Status one = stored_read(file, &file->tensor[i], plain);
         if (one == OK) continue;
-        if (out) fprintf(out, "%s\n", fail_message());
+        if (out) {
+            text_escape_print(out, fail_message());
+            fputc('\n', out);
+        }
         if (status != OK) continue;
         status = one;
         first = mem_text(fail_message());

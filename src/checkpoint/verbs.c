@@ -1,6 +1,7 @@
 /* `weft ckpt info` prints attributes, and the shapes and stored checksums of tensors without
  * reading their values; `weft ckpt diff` prints where two files differ, and reads one tensor of
  * each at a time. */
+#include "base/escape.h"
 #include "stored.h"
 
 #include <inttypes.h>
@@ -28,6 +29,31 @@ static double total_bytes(const StoredFile *file)
     for (int i = 0; i < file->count; ++i)
         bytes += (double)shape_count(file->tensor[i].shape) * sizeof(float);
     return bytes;
+}
+
+/* ---- names in a file are not trusted ---- */
+
+/* Text in memory, which is escaped for a terminal when it is printed. */
+typedef struct EscapedPage {
+    FILE *out;
+    /* the text; owned */
+    char *text;
+    size_t bytes;
+} EscapedPage;
+
+static FILE *page_begin(EscapedPage *page)
+{
+    *page = (EscapedPage){0};
+    page->out = open_memstream(&page->text, &page->bytes);
+    if (!page->out) die_as(ERR_MEMORY, "out of memory");
+    return page->out;
+}
+
+static void page_end(EscapedPage *page, FILE *out)
+{
+    if (fclose(page->out) != 0) die_as(ERR_MEMORY, "out of memory");
+    text_escape_print(out, page->text);
+    mem_free(&page->text);
 }
 
 /* ---- print ---- */
@@ -156,8 +182,14 @@ Status checkpoint_print(const char *path, FILE *out, bool json)
 {
     StoredFile file;
     CheckpointMeta meta;
+    EscapedPage page;
     Status status = open_both(&file, &meta, path);
-    if (status == OK) (json ? print_json : print_text)(&file, &meta, out);
+    if (status == OK && json) {
+        print_json(&file, &meta, out);
+    } else if (status == OK) {
+        print_text(&file, &meta, page_begin(&page));
+        page_end(&page, out);
+    }
     close_both(&file, &meta);
     return status;
 }
@@ -295,12 +327,14 @@ static Status diff_files(Diff *diff)
 
 Status checkpoint_diff(const char *a, const char *b, FILE *out, bool *equal)
 {
-    Diff diff = {.out = out, .equal = true, .b = {.path = b, .fd = -1, .id = -1}};
+    EscapedPage page;
+    Diff diff = {.out = page_begin(&page), .equal = true, .b = {.path = b, .fd = -1, .id = -1}};
     Status status = open_both(&diff.a, &diff.meta_a, a);
     if (status == OK) status = open_both(&diff.b, &diff.meta_b, b);
     if (status == OK) status = diff_files(&diff);
     *equal = status == OK && diff.equal;
-    if (*equal) fprintf(out, "equal: %d tensors, to the bit\n", diff.a.count);
+    if (*equal) fprintf(diff.out, "equal: %d tensors, to the bit\n", diff.a.count);
+    page_end(&page, out);
     close_both(&diff.a, &diff.meta_a);
     close_both(&diff.b, &diff.meta_b);
     return status;

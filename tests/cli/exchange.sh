@@ -58,6 +58,11 @@ sed 's|batch_norm1[.]weight|batch_norm1/weight|' net.safetensors >slash.safetens
 check 65 "batch_norm1/weight (F32 8) has a name that is none in a checkpoint" "$WEFT" ckpt import slash.safetensors -o slash.h5
 sed 's|batch_norm1[.]weight|bat\\u001bm1.weight|' net.safetensors >escape.safetensors
 check 65 'bat\u001bm1.weight (F32 8) has a name that is none in a checkpoint' "$WEFT" ckpt import escape.safetensors -o escape.h5
+# Characters that a terminal would obey are escaped where the file's names are printed.
+sed 's|batch_norm1[.]weight|bab\\u009bm1.weight|' net.safetensors >control.safetensors
+check 0 '' "$WEFT" ckpt import control.safetensors -o control.h5
+check 0 '/params/bab\u009bm1.weight ' "$WEFT" ckpt info control.h5
+check 65 'tensor /params/bab\u009bm1.weight is only in control.h5' "$WEFT" ckpt diff control.h5 net-back.h5
 
 # Export as ONNX, from a checkpoint of a run, and from an imported checkpoint with the information that it lacks.
 run=runs/net/checkpoints/step-00000003.h5

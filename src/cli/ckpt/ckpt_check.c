@@ -1,6 +1,7 @@
 /* weft ckpt check: verifies the checksums of checkpoints. */
 #include "../private.h"
 
+#include "base/escape.h"
 #include "checkpoint.h"
 
 static Status run(int argc, char **argv, const void *options)
@@ -12,7 +13,9 @@ static Status run(int argc, char **argv, const void *options)
     for (int i = 0; i < argc; ++i) {
         Status status = checkpoint_check(argv[i], stdout);
         if (status == OK) continue;
-        printf("not good: %s\n", fail_message());
+        fputs("not good: ", stdout);
+        text_escape_print(stdout, fail_message());
+        putchar('\n');
         if (status > worst) worst = status;
         ++bad;
     }
