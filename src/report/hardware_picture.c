@@ -69,6 +69,16 @@ static char *part_header(const Hardware *h, int index)
     return text;
 }
 
+/* Returns the number of ranks on a core, without ranks that may use all CPUs. */
+static int count_ranks(const View *v, const Part *core)
+{
+    char *ranks = topo_ranks_on(v->topo, v->node, &core->cpus, v->topo->ranks);
+    int count = *ranks != 0;
+    for (const char *at = ranks; *at; ++at) count += *at == ' ';
+    mem_free(&ranks);
+    return count;
+}
+
 static void put_core(const View *v, int index, int x, int y)
 {
     const Part *core = &v->hardware->part[index];
@@ -82,10 +92,8 @@ static void put_core(const View *v, int index, int x, int y)
     put_box(v->out, x, y, (Size){CORE_WIDTH, CORE_HEIGHT}, *ranks);
     svg_text(v->out, "small", "start", x + 4, y + 12, number);
     if (strlen(ranks) > RANKS_LETTERS) {
-        int count = 1;
-        for (const char *at = ranks; *at; ++at) count += *at == ' ';
         mem_free(&ranks);
-        ranks = mem_format("%d ranks", count);
+        ranks = mem_format("%d ranks", count_ranks(v, core));
     }
     svg_text(v->out, "bold", "middle", x + CORE_WIDTH / 2, y + 28, ranks);
     fputs("</g>\n", v->out);

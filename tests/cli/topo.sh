@@ -71,6 +71,16 @@ holds 'names are escaped' test "$(grep -c 'A &lt;b&gt; &amp; c' node.html)" -ge 
 cp out xml.out
 check 0 'A <b> & c' "$WEFT" topo show --from node.json
 holds 'the file says the same' cmp out xml.out
+# 70 ranks on the first core: the list in the title ends, the number does not. Cores with the same first ranks are two lines.
+zeros=$(seq -s, 70 | sed 's/[0-9][0-9]*/0/g')
+sed -e "s/\"node\": \[\], \"cpus\": \[\]/\"node\": [$zeros], \"cpus\": [${zeros//0/\"0\"}]/" node.json >full.json
+check 0 '70 ranks on 1 node' "$WEFT" topo show --from full.json --svg full.svg
+holds "the number of ranks on a core: $(grep -o '[0-9]* ranks<' full.svg)" grep -q '>70 ranks<' full.svg
+holds 'the list of the first ones' grep -q '62 63 [.][.][.]</title>' full.svg
+shared=$(seq -s, 20 | sed 's/[0-9][0-9]*/"0-1"/g')
+sed -e "s/\"node\": \[\], \"cpus\": \[\]/\"node\": [${zeros:0:43}], \"cpus\": [$shared,\"0\",\"1\"]/" node.json >shared.json
+check 0 '22 ranks on 1 node' "$WEFT" topo show --from shared.json
+holds "cores that differ in their last ranks: $(grep core out)" test "$(grep -c 'core [01] (CPUs [01]): ranks 0 .* [.][.][.]' out)" = 2
 check 78 'has no measured links' "$WEFT" topo find --from node.xml
 head -c 900 node.xml >cut.xml
 check 78 'cut.xml: is no XML of hwloc' "$WEFT" topo show --from cut.xml

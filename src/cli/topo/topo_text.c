@@ -60,10 +60,10 @@ static int print_cores(const Topology *t, int node, const Hardware *h, int first
     hardware_is_core(h, first, &core, &l2_first);
     int begin = core;
     CPU_ZERO(&cpus);
-    char *ranks = topo_ranks_on(t, node, &h->part[begin].cpus, RANKS_LISTED);
+    char *ranks = topo_ranks_on(t, node, &h->part[begin].cpus, t->ranks);
     for (; next >= 0; next = hardware_next(h, h->part[first].parent, next + 1)) {
         if (!hardware_is_core(h, next, &core, &l2_bytes) || l2_bytes != l2_first) break;
-        char *others = topo_ranks_on(t, node, &h->part[core].cpus, RANKS_LISTED);
+        char *others = topo_ranks_on(t, node, &h->part[core].cpus, t->ranks);
         bool equal = strcmp(ranks, others) == 0;
         mem_free(&others);
         if (!equal || (count > 0 && h->part[core].number != h->part[last].number + 1)) break;
