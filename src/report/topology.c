@@ -99,7 +99,7 @@ static void begin_picture(FILE *out, const char *title, int height)
 /* Writes a table of a node's cores and the ranks on them, without ranks that may use all CPUs. */
 static void put_cores_table(FILE *out, const Topology *t, int node, const Hardware *h)
 {
-    char name[32], cpus[200];
+    char cpus[200];
     enum { ALL_RANKS = 1 << 20 };
     fputs("<details><summary>cores, their CPUs and ranks</summary><table>"
           "<tr><th>core</th><th>socket</th><th>CPUs</th><th>ranks</th></tr>\n",
@@ -109,9 +109,10 @@ static void put_cores_table(FILE *out, const Topology *t, int node, const Hardwa
         if (core->kind != PART_CORE) continue;
         int package = hardware_find(h, PART_PACKAGE, &core->cpus);
         char *ranks = topo_ranks_on(t, node, &core->cpus, ALL_RANKS);
-        snprintf(name, sizeof name, "%d", package < 0 ? 0 : h->part[package].number);
-        fprintf(out, "<tr><td>%d</td><td>%s</td><td>%s</td><td>%s</td></tr>\n", core->number, name,
-                cpus_write(cpus, sizeof cpus, &core->cpus), ranks);
+        char socket[32] = "-";
+        if (package >= 0) snprintf(socket, sizeof socket, "%d", h->part[package].number);
+        fprintf(out, "<tr><td>%d</td><td>%s</td><td>%s</td><td>%s</td></tr>\n", core->number,
+                socket, cpus_write(cpus, sizeof cpus, &core->cpus), ranks);
         mem_free(&ranks);
     }
     fputs("</table></details>\n", out);

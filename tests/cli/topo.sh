@@ -81,6 +81,10 @@ shared=$(seq -s, 20 | sed 's/[0-9][0-9]*/"0-1"/g')
 sed -e "s/\"node\": \[\], \"cpus\": \[\]/\"node\": [${zeros:0:43}], \"cpus\": [$shared,\"0\",\"1\"]/" node.json >shared.json
 check 0 '22 ranks on 1 node' "$WEFT" topo show --from shared.json
 holds "cores that differ in their last ranks: $(grep core out)" test "$(grep -c 'core [01] (CPUs [01]): ranks 0 .* [.][.][.]' out)" = 2
+# A core in no socket.
+sed 's/"number": 1, "parent": 5, "cpus": "3"/"number": 7, "parent": -1, "cpus": "4"/' node.json >loose.json
+check 0 'core 7 (CPUs 4)' "$WEFT" topo show --from loose.json --html loose.html
+holds "its socket: $(grep -o '<td>7</td>.*' loose.html)" grep -q '<td>7</td><td>-</td><td>4</td>' loose.html
 check 78 'has no measured links' "$WEFT" topo find --from node.xml
 head -c 900 node.xml >cut.xml
 check 78 'cut.xml: is no XML of hwloc' "$WEFT" topo show --from cut.xml
