@@ -108,30 +108,33 @@ static void settings_fini(Settings *s)
     mem_free(&s->setting);
 }
 
-/* Returns the value of a key, borrowed; "-" if there is no such key. */
+/* Returns the value of a key, borrowed; NULL if there is no such key. */
 static const char *settings_value(const Settings *s, const char *key)
 {
     for (int i = 0; i < s->count; ++i)
         if (strcmp(s->setting[i].key, key) == 0) return s->setting[i].value;
-    return "-";
+    return NULL;
 }
 
 /* Writes a key that run number `from` has, with its values in all runs, if they differ. Writes
  * nothing if an earlier run has the key, because the call for that run has written it. */
 static void put_difference(FILE *out, const Settings *all, int runs, int from, const char *key)
 {
+    const char *mine = settings_value(&all[from], key);
     bool differs = false;
     for (int r = 0; r < from; ++r)
-        if (strcmp(settings_value(&all[r], key), "-") != 0) return;
-    for (int r = 0; r < runs; ++r)
-        differs =
-            differs || strcmp(settings_value(&all[r], key), settings_value(&all[from], key)) != 0;
+        if (settings_value(&all[r], key)) return;
+    for (int r = 0; r < runs; ++r) {
+        const char *value = settings_value(&all[r], key);
+        differs = differs || !value || strcmp(value, mine) != 0;
+    }
     if (!differs) return;
     fputs("<tr><td>", out);
     html_text(out, key);
     for (int r = 0; r < runs; ++r) {
         fputs("</td><td>", out);
-        html_text(out, settings_value(&all[r], key));
+        const char *value = settings_value(&all[r], key);
+        html_text(out, value ? value : "-");
     }
     fputs("</td></tr>\n", out);
 }

@@ -98,6 +98,15 @@ sed -i 's/"name":"1f1b"/"name":"file"/' short/ledger.jsonl
 check 0 '' "$WEFT" report short -o page2.html
 holds 'a schedule from a file is not drawn' grep -q 'The schedule file of 16 stages and 1 chunks is not drawn' page2.html
 
+# A key whose value is "-" is no missing key: its difference is written once, whichever run has it.
+printf 'run:\n  name: -\ntrain:\n  batch: -\n' >two/config.yaml
+printf 'run:\n  name: a\n' >r1/config.yaml
+printf '{"step":1,"loss":1}\n' >two/metrics.jsonl
+for runs in 'two r1' 'r1 two'; do
+    check 0 '' "$WEFT" report $runs -o page3.html
+    holds "$runs: each key that differs once" test "$(sed -n '/key that differs/,/<\/table>/p' page3.html | grep -o '<td>[a-z]*\.[a-z]*</td>' | sort | tr -d '\n')" = '<td>run.name</td><td>train.batch</td>'
+done
+
 # A browser that shows the page, light and dark: it says nothing about refused requests, and no two texts of a picture overlap. The
 # second page is a copy with a script, which lists texts that overlap.
 look() { timeout 100 chromium --headless=new --no-sandbox --disable-gpu --hide-scrollbars --window-size=1200,4000 --user-data-dir="$dir/browser" --enable-logging=stderr "$@"; }
