@@ -15,7 +15,7 @@ char *cpus_write(char *out, size_t room, const cpu_set_t *cpus)
         snprintf(range, sizeof range, last > first ? "%s%d-%d" : "%s%d", used ? "," : "", first,
                  last);
         if (used + strlen(range) + 5 > room) {
-            strcpy(out + used, ",...");
+            snprintf(out + used, room - used, used ? ",..." : "...");
             break;
         }
         strcpy(out + used, range);

@@ -22,6 +22,9 @@ static void test_cpus(void)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) CU_ASSERT(!cpus_read(bad[i], &cpus));
     CU_ASSERT(cpus_read("0,2,4,6,8,10,12,14,16,18,20,22", &cpus));
     CU_ASSERT_STRING_EQUAL(cpus_write(text, sizeof text, &cpus), "0,2,4,6,8,10,12,14,16,18,20,...");
+    CU_ASSERT_STRING_EQUAL(cpus_write(text, 6, &cpus), "0,...");
+    CU_ASSERT_STRING_EQUAL(cpus_write(text, 5, &cpus), "...");
+    CU_ASSERT_STRING_EQUAL(cpus_write(text, 3, &cpus), "..");
 }
 
 /* Two sockets, each with two NUMA nodes, each with one L3 of two cores with an L2 each. */
