@@ -84,9 +84,12 @@ enum { PARTS_MAX = 16384, PART_DEPTH_MAX = 8 };
 int hardware_add(Hardware *hardware, Part part);
 /* Adds a GPU, which then owns `name` and `bus`. Its links to all other GPUs are set to "SYS". */
 void hardware_add_gpu(Hardware *hardware, char *name, char *bus, int numa);
-/* hardware_add_gpus adds the GPUs that NVML describes. It sets `note` to the reason if NVML fails,
- * or if NVML is not found although the node has NVIDIA's driver. hardware_add_cards adds the
- * physical cards that /sys describes. root: "", or the path of a folder that replaces /. */
+/* Removes all GPUs. */
+void hardware_remove_gpus(Hardware *hardware);
+/* hardware_add_gpus adds the GPUs that NVML describes; there must be none before. If NVML fails for
+ * one of them, or if NVML is not found although the node has NVIDIA's driver, adds none and sets
+ * `note` to the reason. hardware_add_cards adds the physical cards that /sys describes. root: "",
+ * or the path of a folder that replaces /. */
 void hardware_add_gpus(Hardware *hardware, const char *root);
 void hardware_add_cards(Hardware *hardware, const char *root);
 /* Sets Gpu.card_link of all GPUs. Call it when GPUs and cards have been added. root: as in

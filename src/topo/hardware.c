@@ -15,7 +15,7 @@ Status hardware_read(Hardware *h, bool gpus)
     return st;
 }
 
-void hardware_fini(Hardware *h)
+void hardware_remove_gpus(Hardware *h)
 {
     for (int i = 0; i < h->gpu_count; ++i) {
         for (int k = 0; k < h->gpu_count; ++k) mem_free(&h->gpu[i].gpu_link[k]);
@@ -27,6 +27,12 @@ void hardware_fini(Hardware *h)
         mem_free(&h->gpu[i].bus);
     }
     mem_free(&h->gpu);
+    h->gpu_count = 0;
+}
+
+void hardware_fini(Hardware *h)
+{
+    hardware_remove_gpus(h);
     mem_free(&h->card);
     mem_free(&h->part);
     mem_free(&h->cpu);

@@ -162,6 +162,7 @@ void hardware_add_gpus(Hardware *h, const char *root)
         code = add_gpus(h, &nvml, root);
         nvml.shutdown();
     }
-    if (code != NVML_SUCCESS)
-        h->note = mem_format("GPUs are not described: NVML: %s", nvml.error_string(code));
+    if (code == NVML_SUCCESS) return;
+    h->note = mem_format("GPUs are not described: NVML: %s", nvml.error_string(code));
+    hardware_remove_gpus(h);
 }

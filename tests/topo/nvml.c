@@ -4,7 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUCCESS = 0, INVALID = 2, NOT_SUPPORTED = 3, GPUS = 4, TO_GPU = 0, TO_SWITCH = 2 };
+enum {
+    SUCCESS = 0,
+    INVALID = 2,
+    NOT_SUPPORTED = 3,
+    LOST = 15,
+    GPUS = 4,
+    TO_GPU = 0,
+    TO_SWITCH = 2
+};
 
 typedef struct Device {
     int number;
@@ -42,7 +50,9 @@ int nvmlShutdown(void)
 
 const char *nvmlErrorString(int code)
 {
-    return code == INVALID ? "Driver/library version mismatch" : "error";
+    return code == INVALID ? "Driver/library version mismatch"
+           : code == LOST  ? "GPU is lost"
+                           : "error";
 }
 
 int nvmlDeviceGetCount_v2(unsigned *count)
@@ -51,8 +61,11 @@ int nvmlDeviceGetCount_v2(unsigned *count)
     return SUCCESS;
 }
 
+/* Fails for GPU 2 if WEFT_TEST_NVML is "lost". */
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device **device)
 {
+    const char *mode = getenv("WEFT_TEST_NVML");
+    if (mode && strcmp(mode, "lost") == 0 && index == 2) return LOST;
     *device = &devices[index];
     return SUCCESS;
 }

@@ -104,13 +104,18 @@ static void test_gpus(void)
     for (int a = 0; a < 4; ++a)
         for (int b = 0; b < 4; ++b) CU_ASSERT_STRING_EQUAL(h.gpu[a].gpu_link[b], words[a][b]);
     hardware_fini(&h);
-    setenv("WEFT_TEST_NVML", "broken", 1);
-    hardware_add_gpus(&h, root);
-    unsetenv("WEFT_TEST_NVML");
-    CU_ASSERT_EQUAL(h.gpu_count, 0);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(h.note);
-    CU_ASSERT_PTR_NOT_NULL(strstr(h.note, "Driver/library version mismatch"));
-    hardware_fini(&h);
+    static const char *const faults[][2] = {{"broken", "Driver/library version mismatch"},
+                                            {"lost", "GPU is lost"}};
+    for (int i = 0; i < 2; ++i) {
+        setenv("WEFT_TEST_NVML", faults[i][0], 1);
+        hardware_add_gpus(&h, root);
+        unsetenv("WEFT_TEST_NVML");
+        CU_ASSERT_EQUAL(h.gpu_count, 0);
+        CU_ASSERT_PTR_NULL(h.gpu);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(h.note);
+        CU_ASSERT_PTR_NOT_NULL(strstr(h.note, faults[i][1]));
+        hardware_fini(&h);
+    }
     root_end();
 }
 
