@@ -33,7 +33,7 @@ typedef struct Topology {
     /* index in `hardware` of each node's kind of hardware, -1: not described, [nodes]; owned; NULL:
      * no node is described */
     int *hardware_index;
-    /* hardware of each kind of node, [kinds]; owned */
+    /* hardware of each kind of node, [hardware_count]; owned */
     Hardware *hardware;
     int hardware_count;
 } Topology;
