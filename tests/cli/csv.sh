@@ -30,6 +30,11 @@ sed '9s/^[0-9]*, /"/' a.csv >quote.csv
 check 65 'quote.csv: line 9, column 1 (age): a quote is opened here and not closed' csv quote.csv --schema "$adult/adult.yaml" -o no.h5
 cut -d, -f1-14 a.csv >short.csv
 check 65 "short.csv: line 1: its first record has 14 values, but the schema's column income is the 15th" csv short.csv --schema "$adult/adult.yaml" -o no.h5
+printf 'y,w\n1,a\0c\n0,b\0\n' >zero.csv
+printf 'header: true\ncolumns: {y: label, w: category}\n' >zero.yaml
+check 65 'zero.csv: line 3, column 2 (w): a value ends with a zero byte' csv zero.csv --schema zero.yaml -o no.h5
+sed 's/: category/: {type: category, hash: 100}/' zero.yaml >zero-hash.yaml
+check 0 'wrote zero.h5' csv zero.csv --schema zero-hash.yaml -o zero.h5
 sed 's/separator: ","/header: true/; /^header: false/d' "$adult/adult.yaml" >header.yaml
 check 65 'a.csv: line 1: the header has no column age' csv a.csv --schema header.yaml -o no.h5
 sed 's/age: .*/age: {type: numbr}/' "$adult/adult.yaml" >typo.yaml

@@ -70,9 +70,15 @@ static Status scan_value(const Scan *s, const CsvReader *r, int i, const CsvColu
 {
     const CsvValue *v = &r->value[i];
     double x;
-    if (csv_has_vocab(c) && !csv_is_missing(s->import->schema, v) &&
-        !csv_vocab_add(&vocab[c->slot], v, position, 1))
-        return csv_fail(r, v->text, i, "more than %d different values; use `hash`", INT32_MAX);
+    if (csv_has_vocab(c) && !csv_is_missing(s->import->schema, v)) {
+        /* words are stored with zero bytes after them, so a last zero byte would be lost */
+        if (v->length && !v->text[v->length - 1])
+            return csv_fail(r, v->text, i,
+                            "a value ends with a zero byte, which a stored vocabulary would lose: "
+                            "remove it, or use `hash`");
+        if (!csv_vocab_add(&vocab[c->slot], v, position, 1))
+            return csv_fail(r, v->text, i, "more than %d different values; use `hash`", INT32_MAX);
+    }
     if (c->type != CSV_NUMBER || !c->standardised) return OK;
     TRY(csv_convert_number(r, i, c, &x));
     moments_add(&moments[c->slot], x);

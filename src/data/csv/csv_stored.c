@@ -181,8 +181,9 @@ static Status read_numbers(Stored *s, const CsvSchema *schema, double *to)
 }
 
 /* Reads the next array, the words of the field whose first id is `first`. Words are padded with
- * zero bytes at their end, and may have zero bytes inside. The field's first two ids are for
- * missing and for unknown values, so the ids of the words begin at first + 2. */
+ * zero bytes; a word may have zero bytes inside, but the import refuses one at its end. The field's
+ * first two ids are for missing and for unknown values, so the ids of the words begin at first + 2.
+ */
 static Status read_words(Stored *s, uint64_t first, CsvVocab *vocab, uint64_t *count)
 {
     const char *value;
