@@ -13,9 +13,10 @@ typedef struct ColourRange {
     /* true: colours go from blue through white, in the middle, to red; false: from dark violet
      * through green to yellow, with rising lightness */
     bool diverging;
-    /* number of classes; 0: values are numbers, not classes. The value -1 (no class) is drawn
-     * white. Classes 8 to 15 have the colours of classes 0 to 7, but darker, and classes 16 to 23
-     * are darker again; class 24 has the colour of class 0. */
+    /* number of classes; 0: values are numbers, not classes. -1 (no class) and smaller values are
+     * drawn white, and values from INT_MAX on, which are no classes, grey. Classes 8 to 15 have the
+     * colours of classes 0 to 7, but darker, and classes 16 to 23 are darker again; class 24 has
+     * the colour of class 0. */
     int categories;
 } ColourRange;
 /* Returns the colour of a value. NaN is grey. A number outside of the range has the colour of its

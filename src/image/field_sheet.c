@@ -4,6 +4,7 @@
  * colour-blind people, too. */
 #include "image/field_sheet.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -57,7 +58,8 @@ Colour colour_of(const ColourRange *range, double value)
     double at = width > 0 ? (value - range->low) / width : 0.5;
     Colour c;
     if (isnan(value)) return missing;
-    if (range->categories > 0) return category_colour((int)value);
+    if (range->categories > 0 && value >= INT_MAX) return missing;
+    if (range->categories > 0) return category_colour(value <= -1 ? -1 : (int)value);
     at = fmin(fmax(at, 0), 1) * (COLOURS - 1);
     const int left = at >= COLOURS - 1 ? COLOURS - 2 : (int)at;
     for (int i = 0; i < 3; ++i)

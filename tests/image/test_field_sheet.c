@@ -28,6 +28,24 @@ static void test_maps(void)
     CU_ASSERT(grey.rgb[0] == grey.rgb[1] && grey.rgb[1] == grey.rgb[2]);
 }
 
+/* Values that are no class: those below 0 are white, those that no int has are grey. */
+static void test_no_classes(void)
+{
+    const ColourRange classes = {.categories = 3}, numbers = {.low = 0, .high = 1};
+    const Colour grey = colour_of(&numbers, NAN), white = colour_of(&classes, -1);
+    static const double large[] = {INFINITY, 1e30, 2147483648.0, NAN};
+    static const double negative[] = {-INFINITY, -1e30, -2147483649.0};
+    CU_ASSERT(white.rgb[0] == 255 && white.rgb[1] == 255 && white.rgb[2] == 255);
+    for (size_t i = 0; i < sizeof large / sizeof *large; ++i) {
+        const Colour c = colour_of(&classes, large[i]);
+        CU_ASSERT_EQUAL(memcmp(&c, &grey, sizeof c), 0);
+    }
+    for (size_t i = 0; i < sizeof negative / sizeof *negative; ++i) {
+        const Colour c = colour_of(&classes, negative[i]);
+        CU_ASSERT_EQUAL(memcmp(&c, &white, sizeof c), 0);
+    }
+}
+
 static void test_range(void)
 {
     const float value[] = {NAN, 4, -1, INFINITY, 2};
@@ -156,4 +174,5 @@ static void test_bar_numbers(void)
 }
 
 TEST_MAIN("field_sheet", {"colour maps", test_maps}, {"categories", test_categories},
-          {"numbers of a bar", test_bar_numbers}, {"ranges", test_range}, {"sheets", test_sheet})
+          {"values that are no class", test_no_classes}, {"numbers of a bar", test_bar_numbers},
+          {"ranges", test_range}, {"sheets", test_sheet})
