@@ -4,7 +4,9 @@
  * results. */
 #include "plain.h"
 
+#include "child.h"
 #include "pipeline/plan/plan.h"
+#include "pipeline/run/slice_exchange.h"
 
 static const char *const models[] = {
     "model: {name: resnet18, width: 16, stem: small}\n",
@@ -229,8 +231,69 @@ static void test_unreadable(void)
     fixture_close(&f);
 }
 
+/* Exchange of two ranks that only writes the whole result. */
+static void gather_zeros(const Exchange *x, Slices s, const void *mine, void *whole)
+{
+    (void)x;
+    (void)mine;
+    memset(whole, 0, (size_t)s.ranges * slices_range_bytes(&s, 1, 0));
+}
+
+static void reduce_zeros(const Exchange *x, Slices s, const void *whole, void *mine)
+{
+    (void)whole;
+    memset(mine, 0, (size_t)s.ranges * slices_range_bytes(&s, x->size, x->rank));
+}
+
+enum { STAGED_FLOATS = 8 };
+
+/* Exchanges a tensor of `items` floats through a staged exchange that was planned for
+ * STAGED_FLOATS. */
+static void exchange_staged(int64_t items, bool gathers)
+{
+    const Exchange host = {.size = 2, .gather = gather_zeros, .reduce = reduce_zeros};
+    const Slices s = {.ranges = 1, .items = items, .item_elements = 1, .type = DTYPE_F32};
+    float mine[4 * STAGED_FLOATS] = {0}, whole[4 * STAGED_FLOATS] = {0};
+    Context c = {.plan = NULL};
+    CHECK_OK(backend_open(&c.backend, &backend_cpu, (BackendOptions){.threads = 1}));
+    c.stream = c.backend->table->stream(c.backend);
+    StagedExchange *staged = staged_exchange_new(&c, &host, STAGED_FLOATS * sizeof(float));
+    const Exchange *x = staged_exchange_interface(staged);
+    if (gathers)
+        x->gather(x, s, mine, whole);
+    else
+        x->reduce(x, s, whole, mine);
+    staged_exchange_free(&staged);
+    backend_close(&c.backend);
+}
+
+static void gather_too_large(void)
+{
+    exchange_staged(STAGED_FLOATS + 2, true);
+}
+
+static void reduce_too_large(void)
+{
+    exchange_staged(STAGED_FLOATS + 2, false);
+}
+
+/* A tensor that does not fit into the buffers of an exchange through host memory ends the process,
+ * also if this rank's slice would fit. */
+static void test_staged(void)
+{
+    static void (*const large[])(void) = {gather_too_large, reduce_too_large};
+    char text[1000];
+    for (int i = 0; i < 2; ++i) {
+        exchange_staged(STAGED_FLOATS, i == 0);
+        int status = in_child(large[i], text, sizeof text);
+        CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == ERR_BUG);
+        CU_ASSERT_PTR_NOT_NULL(strstr(text, "was planned for smaller tensors"));
+    }
+}
+
 TEST_MAIN("executor", {"same bits as a plain interpreter", test_cpu},
           {"poisoned memory", test_poison}, {"memory is shared", test_memory},
           {"messages at once", test_messages}, {"empty micro-batches add nothing", test_empty},
           {"a residual's gradient is not copied", test_residual}, {"hash of a step", test_hash},
-          {"data that cannot be read", test_unreadable})
+          {"data that cannot be read", test_unreadable},
+          {"exchanges that are too large", test_staged})

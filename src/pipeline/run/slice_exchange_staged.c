@@ -27,12 +27,18 @@ static size_t bytes_of_whole(const Slices *s)
     return (size_t)s->ranges * slices_range_bytes(s, 1, 0);
 }
 
+/* Checks that the tensor, and with it each of its slices, fits into the host buffers. */
+static void check_room(const StagedExchange *staged, const Slices *s)
+{
+    if (bytes_of_whole(s) > staged->bytes)
+        die("the exchange of slices was planned for smaller tensors");
+}
+
 /* Copies to the host and waits. The wait also covers the previous exchange's copy back, which uses
  * the same buffers. */
 static void copy_to_host(const StagedExchange *staged, void *to, const void *from, size_t bytes)
 {
     const Context *c = staged->context;
-    if (bytes > staged->bytes) die("the exchange of slices was planned for smaller tensors");
     context_copy(c, to, from, bytes);
     c->backend->table->sync(c->stream);
 }
@@ -41,6 +47,7 @@ static void gather(const Exchange *x, Slices s, const void *mine, void *whole)
 {
     const StagedExchange *staged = x->user;
     const Context *c = staged->context;
+    check_room(staged, &s);
     copy_to_host(staged, staged->mine, mine, bytes_of_mine(x, &s));
     staged->host->gather(staged->host, s, staged->mine, staged->whole);
     context_copy(c, whole, staged->whole, bytes_of_whole(&s));
@@ -50,6 +57,7 @@ static void reduce(const Exchange *x, Slices s, const void *whole, void *mine)
 {
     const StagedExchange *staged = x->user;
     const Context *c = staged->context;
+    check_room(staged, &s);
     copy_to_host(staged, staged->whole, whole, bytes_of_whole(&s));
     staged->host->reduce(staged->host, s, staged->whole, staged->mine);
     context_copy(c, mine, staged->mine, bytes_of_mine(x, &s));
