@@ -32,7 +32,7 @@ int file_write_rate(int fd, int writers, double bytes_max, double limit_s, doubl
         ssize_t count = (ssize_t)fmin(BLOCK_BYTES, bytes_max - *bytes);
         ssize_t written = pwrite(fd, block, (size_t)count, (off_t)*bytes);
         if (written != count) error = written < 0 ? errno : ENOSPC;
-        *bytes += (double)count;
+        *bytes += fmax((double)written, 0);
     }
     if (!error && fsync(fd) != 0) error = errno;
     *bytes_per_s = *bytes / (clock_s() - begin_s);
