@@ -468,6 +468,10 @@ Status config_fail_key(const Config *config, const char *key, const char *fmt, .
 
 /* Returns true if the file or the command line sets this key. */
 bool config_key_is_set(const Config *config, const char *key);
+/* Returns true if the key has the default of the option table, also if the file or the command line
+ * sets it. Checks that refuse keys without an effect use this function, because a resolved
+ * configuration (config_text) sets all keys. */
+bool config_key_is_default(const Config *config, const char *key);
 
 /* Returns the resolved configuration as YAML text; config_load makes an equal Config from it. The
  * caller owns the text. */

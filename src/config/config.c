@@ -213,6 +213,20 @@ char *config_key_text(const Config *config, const char *key)
     return value_text(&options[option_find(key)], config);
 }
 
+bool config_key_is_default(const Config *config, const char *key)
+{
+    const Option *option = &options[option_find(key)];
+    Config *defaults = mem_new(sizeof *defaults);
+    if (option_set_default(option, defaults) != OK) die("the option table: %s", fail_message());
+    char *default_text = value_text(option, defaults), *text = value_text(option, config);
+    bool is_default = strcmp(text, default_text) == 0;
+    mem_free(&text);
+    mem_free(&default_text);
+    if (option->kind->free) option->kind->free(option_field(option, defaults));
+    mem_free(&defaults);
+    return is_default;
+}
+
 /* Prints one option as a line of the resolved text. Leaves out a default that means "not set",
  * because reading it back would fail. */
 static void print_option(FILE *out, const Option *option, const Config *config,

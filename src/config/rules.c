@@ -6,7 +6,6 @@
 
 #include <libgen.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static ConfigPlace *place_of(const Config *config, const char *key)
@@ -87,13 +86,10 @@ static Status check_key_is_used(const Config *config, const char *chooser, const
  * keys. */
 static Status check_loss_number(const Config *config, const char *key)
 {
-    const Option *loss = &options[option_find("train.loss")], *option = &options[option_find(key)];
-    const char *leaf = option_leaf(option);
-    const void *value = option_value(option, config);
-    const bool is_default = option->kind == &kind_reals
-                                ? ((const ConfigList *)value)->count == 0
-                                : *(const double *)value == atof(option->default_text);
-    if (is_default || word_uses(option_word(loss, config->train.loss), leaf)) return OK;
+    const Option *loss = &options[option_find("train.loss")];
+    const char *leaf = option_leaf(&options[option_find(key)]);
+    if (word_uses(option_word(loss, config->train.loss), leaf)) return OK;
+    if (config_key_is_default(config, key)) return OK;
     char *users = option_users(loss, leaf, " and ");
     Status status = config_fail_key(config, key, "needs %s: %s", loss->key, users);
     mem_free(&users);
@@ -397,9 +393,7 @@ static Status check_grid(Config *config)
  * configuration sets all keys. */
 static Status check_mode_number(Config *config, const char *key, bool used, const char *modes)
 {
-    const Option *option = &options[option_find(key)];
-    bool is_default = *(const int64_t *)option_value(option, config) == atoll(option->default_text);
-    if (used || is_default) return OK;
+    if (used || config_key_is_default(config, key)) return OK;
     bool replaced = place_of(config, "grid.mode")->source > place_of(config, key)->source;
     return replaced ? reset_key(config, key)
                     : config_fail_key(config, key, "only grid.mode: %s uses it", modes);

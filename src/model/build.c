@@ -4,9 +4,6 @@
 
 #include <string.h>
 
-/* defaults of model.rotary_base and model.rms_eps */
-static const double ROTARY_BASE = 10000, RMS_EPS = 1e-5;
-
 /* Adds file and line to the message of the last failure: those of the last layer in model.layers
  * or, without such a list, those of model.name. Changes only failures with ERR_CONFIG. */
 static Status add_place(const Config *config, Status status)
@@ -23,13 +20,6 @@ static Status add_place(const Config *config, Status status)
     return status;
 }
 
-/* Returns true if model.hidden is neither empty nor its default, [512, 512]. */
-static bool hidden_is_set(const ConfigList *hidden)
-{
-    if (hidden->count == 0) return false;
-    return hidden->count != 2 || hidden->value[0] != 512 || hidden->value[1] != 512;
-}
-
 /* Returns the models that use a key, as "gpt2, llama"; the caller owns the text. */
 static char *models_using(const char *leaf)
 {
@@ -43,9 +33,10 @@ static char *models_using(const char *leaf)
     return all;
 }
 
-/* Fails if one of the keys below is set and this model does not use it. With a list of layers, the
- * keys context and vocab, which describe its input, and outputs and anchors, which describe its
- * outputs, may be set. */
+/* Fails if one of the keys below is set and this model does not use it. Defaults are accepted for
+ * all models, because a resolved configuration sets all keys. With a list of layers, the keys
+ * context and vocab, which describe its input, and outputs and anchors, which describe its outputs,
+ * may be set. */
 static Status check_keys(const Config *config)
 {
     const bool list = config->model.layer_count > 0;
@@ -62,15 +53,16 @@ static Status check_keys(const Config *config)
                 {"kv_heads", config->model.kv_heads > 0},
                 {"ffn", config->model.ffn > 0},
                 {"positions", config->model.positions != POSITIONS_LEARNED},
-                {"rotary_base", config->model.rotary_base != ROTARY_BASE},
-                {"rms_eps", config->model.rms_eps != RMS_EPS},
+                {"rotary_base", !config_key_is_default(config, "model.rotary_base")},
+                {"rms_eps", !config_key_is_default(config, "model.rms_eps")},
                 {"rope_scaling", config->model.rope_scaling.count > 0},
                 {"window", config->model.window > 0},
                 {"window_from", config->model.window_from > 0},
                 {"qkv_bias", config->model.qkv_bias},
                 {"tied", config->model.tied},
                 {"activation", config->model.activation != 0},
-                {"hidden", hidden_is_set(&config->model.hidden)},
+                {"hidden",
+                 config->model.hidden.count > 0 && !config_key_is_default(config, "model.hidden")},
                 {"bottom", config->model.bottom.count > 0},
                 {"depth_multiple", config->model.depth_multiple > 0},
                 {"channels", config->model.channels.count > 0},

@@ -6,6 +6,27 @@
 
 #include <sys/stat.h>
 
+/* A value that equals the default is the default, whatever sets it. */
+static void test_is_default(void)
+{
+    static const struct {
+        const char *key, *same, *other;
+    } rows[] = {{"model.hidden", "[512,512]", "[512]"}, {"model.rms_eps", "0.00001", "0.0001"},
+                {"model.stem", "imagenet", "small"},    {"model.channels", "[]", "[8]"},
+                {"train.batch", "128", "64"},           {"data.x", "/x", "/images"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i)
+        for (int k = 0; k < 3; ++k) {
+            char text[128], *word = text;
+            Config *c = NULL;
+            snprintf(text, sizeof text, "%s=%s", rows[i].key,
+                     k == 1 ? rows[i].same : rows[i].other);
+            CHECK_OK(config_parse(&c, "test.yaml", NULL, k > 0, &word));
+            CU_ASSERT_PTR_NOT_NULL_FATAL(c);
+            CU_ASSERT_EQUAL(config_key_is_default(c, rows[i].key), k < 2);
+            config_free(&c);
+        }
+}
+
 static void test_defaults(void)
 {
     Config *c = NULL;
@@ -383,6 +404,7 @@ static void test_difference(void)
 }
 
 TEST_MAIN("config", {"words of modules", use_test_words}, {"defaults", test_defaults},
-          {"example", test_example}, {"words", test_words}, {"gpt2 and pipeline", test_pipeline},
-          {"override", test_override}, {"layers", test_layers}, {"places", test_places},
-          {"round trip", test_round_trip}, {"difference", test_difference}, {"files", test_files})
+          {"values that are defaults", test_is_default}, {"example", test_example},
+          {"words", test_words}, {"gpt2 and pipeline", test_pipeline}, {"override", test_override},
+          {"layers", test_layers}, {"places", test_places}, {"round trip", test_round_trip},
+          {"difference", test_difference}, {"files", test_files})

@@ -178,6 +178,21 @@ static void zoo_names(void)
     graph_free(&g);
 }
 
+/* The resolved configuration of a model sets all keys, also those that the model does not use. */
+static void resolved(void)
+{
+    Config *config = config_of("model: {name: lenet}"), *again = NULL;
+    Graph *g = NULL;
+    char *text = config_text(config);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "  hidden: [512, 512]\n"));
+    CHECK_OK(config_parse(&again, "resolved.yaml", text, 0, NULL));
+    CHECK_OK(graph_build(&g, again, images(2, 1, 28), 10));
+    graph_free(&g);
+    config_free(&again);
+    config_free(&config);
+    mem_free(&text);
+}
+
 static void zoo_errors(void)
 {
     expect_error("model: {name: resnet19}", images(2, 3, 32), 10, "did you mean one of resnet18");
@@ -470,8 +485,8 @@ static void print_notes(void)
 }
 
 TEST_MAIN("graph", {"zoo counts", zoo_counts}, {"zoo: every model", zoo_every_model},
-          {"zoo names", zoo_names}, {"zoo errors", zoo_errors}, {"list", list},
-          {"list errors", list_errors}, {"fuse gelu", fuse_gelu}, {"fuse residual", fuse_residual},
-          {"fuse lenet", fuse_lenet}, {"fuse resnet, mobilenet", fuse_resnet},
-          {"not fused", fuse_not}, {"wanted gradients", wanted_gradients}, {"print", print},
-          {"notes", print_notes})
+          {"zoo names", zoo_names}, {"resolved", resolved}, {"zoo errors", zoo_errors},
+          {"list", list}, {"list errors", list_errors}, {"fuse gelu", fuse_gelu},
+          {"fuse residual", fuse_residual}, {"fuse lenet", fuse_lenet},
+          {"fuse resnet, mobilenet", fuse_resnet}, {"not fused", fuse_not},
+          {"wanted gradients", wanted_gradients}, {"print", print}, {"notes", print_notes})
