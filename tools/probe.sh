@@ -43,6 +43,7 @@ done
 set_mk HDF5_SHARED "$(pc --libs-only-L hdf5-serial || pc --libs-only-L hdf5) -lhdf5"
 if [ -n "$hdf5_static" ]; then
     libs=${libs//-lhdf5/$hdf5_static}
+    set_mk HDF5_STATIC "$hdf5_static"
     # filter plug-ins call HDF5's functions in the program
     set_mk EXPORT_HDF5 "-Wl,--dynamic-list=tools/hdf5_symbols.list"
     say hdf5.a "yes: $hdf5_static"
