@@ -27,7 +27,7 @@ for header in $(cd "$here/include" && find * -name '*.h'); do
     [ "$twins" = 1 ] && name=${name##*/} || name=${name//\//_2}
     holds "$header is described" test -s "site/html/${name}_8h.html"
 done
-holds 'a function has its comment' has train_8h.html 'Returns the norm of the last step'
+holds 'a function has its comment' has train_8h.html 'Returns the norm of the newest step'
 holds 'the man page has a key' has p_man.html '<b>optim.lr</b>'
 holds 'a link between pages' has p_docs_zero.html 'href="p_docs_determinism.html"'
 
