@@ -28,10 +28,10 @@ static const struct {
             {SCHEDULE_DUALPIPE_V, 0, 2, 2, true},
             {SCHEDULE_FILE, SCHEDULE_DUALPIPE_V, 2, 2, true},
             {SCHEDULE_FILE, SCHEDULE_FILE, 2, 3, false}};
-/* GRAPHS: number of random graphs: six for each way, but two with sanitizers, because the tests
- * then take five times as long. */
+/* GRAPHS: number of random graphs: six for each way, but three with sanitizers, because the tests
+ * then take five times as long. Three are enough for one, two and three chunks per stage. */
 #ifdef __SANITIZE_ADDRESS__
-enum { WAYS = sizeof ways / sizeof *ways, GRAPHS = 2 * WAYS };
+enum { WAYS = sizeof ways / sizeof *ways, GRAPHS = 3 * WAYS };
 #else
 enum { WAYS = sizeof ways / sizeof *ways, GRAPHS = 6 * WAYS };
 #endif
