@@ -340,6 +340,21 @@ static inline int64_t loss_labels(const OpSpec *spec)
     return shape_count(x) / x.dim[x.ndim == 4 ? 1 : x.ndim - 1];
 }
 
+/* Returns the constant of a point loss; 0: it has none. */
+static inline float point_parameter(const OpSpec *spec)
+{
+    switch (spec->point) {
+    case POINT_SQUARE:
+    case POINT_ABSOLUTE:
+        break;
+    case POINT_HUBER:
+        return spec->delta;
+    case POINT_CHARBONNIER:
+        return spec->eps;
+    }
+    return 0;
+}
+
 /* Returns how the tensor that an exchange sums or gathers is divided among the ranks that take
  * part. Its type is that of y. */
 Slices exchange_slices(const OpSpec *spec);

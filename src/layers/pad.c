@@ -63,20 +63,32 @@ static OnnxValue wrap_onnx(const OnnxLayer *l, OnnxValue x, int d, const char *s
     return y;
 }
 
+/* Returns the mode's word in ONNX; NULL: the operator Pad does not have the mode. */
+static const char *onnx_mode(PadMode mode)
+{
+    switch (mode) {
+    case PAD_ZERO:
+        return "constant";
+    case PAD_REPLICATE:
+        return "edge";
+    case PAD_REFLECT:
+        return "reflect";
+    case PAD_CIRCULAR:
+        break;
+    }
+    return NULL;
+}
+
 /* Pads with ONNX's operator Pad. d: 0 for rows, 1 for columns, 2 for both, whose modes are then
  * equal. step: as in wrap_onnx. */
 static OnnxValue edges_onnx(const OnnxLayer *l, OnnxValue x, int d, const char *step)
 {
     const Padding *p = &l->spec->padding;
-    const PadMode mode = p->mode[d == 1];
     const int64_t rows = d != 1, columns = d != 0;
     const OnnxValue edges = onnx_vector(l, 0, 0, rows * p->edge[0], columns * p->edge[2], 0, 0,
                                         rows * p->edge[1], columns * p->edge[3]);
     const OnnxValue y = onnx_add(l, "Pad", step, x, edges);
-    onnx_attr_text(l, "mode",
-                   mode == PAD_ZERO        ? "constant"
-                   : mode == PAD_REPLICATE ? "edge"
-                                           : "reflect");
+    onnx_attr_text(l, "mode", onnx_mode(p->mode[d == 1]));
     return y;
 }
 

@@ -16,12 +16,22 @@ static Status focal_infer(OpSpec *spec, const LayerSize *size, LayerParam param[
     return OK;
 }
 
+static const char *region_name(RegionLoss region)
+{
+    switch (region) {
+    case REGION_DICE:
+        return "dice_loss";
+    case REGION_IOU:
+        return "iou_loss";
+    }
+    return "";
+}
+
 static Status region_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     (void)size;
     (void)param;
-    TRY(check_floats(spec, spec->region == REGION_DICE ? "dice_loss" : "iou_loss", 4, 4,
-                     "(N,C,H,W)"));
+    TRY(check_floats(spec, region_name(spec->region), 4, 4, "(N,C,H,W)"));
     spec->y = desc_plain(shape_of(2, spec->x[0].shape.dim[0], LOSS_RESULTS, 1, 1), DTYPE_F32);
     return OK;
 }

@@ -20,11 +20,24 @@ static void global_defaults(OpSpec *spec, LayerSize *size)
     spec->pool = POOL_GLOBAL_AVG;
 }
 
+static const char *name_of(PoolMode mode)
+{
+    switch (mode) {
+    case POOL_MAX:
+        return "max_pool";
+    case POOL_AVG:
+        return "avg_pool";
+    case POOL_GLOBAL_AVG:
+        return "global_pool";
+    }
+    return "";
+}
+
 /* The default of the stride is the size of the kernel. Padding may be at most half of the kernel,
  * so that each window contains a pixel of the image. */
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
-    const char *kind = spec->pool == POOL_MAX ? "max_pool" : "avg_pool";
+    const char *kind = name_of(spec->pool);
     int64_t out[2];
     (void)size;
     (void)param;
@@ -45,7 +58,7 @@ static Status global_infer(OpSpec *spec, const LayerSize *size, LayerParam param
 {
     (void)size;
     (void)param;
-    TRY(check_floats(spec, "global_pool", 4, 4, "images (N,C,H,W)"));
+    TRY(check_floats(spec, name_of(spec->pool), 4, 4, "images (N,C,H,W)"));
     Shape x = spec->x[0].shape;
     spec->y = desc_plain(shape_of(4, x.dim[0], x.dim[1], 1, 1), DTYPE_F32);
     return OK;

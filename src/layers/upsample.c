@@ -32,7 +32,13 @@ static OnnxValue to_onnx(const OnnxLayer *l)
     const float scale = (float)l->spec->scale;
     const OnnxValue scales = onnx_floats(l, 4, (const float[]){1, 1, scale, scale});
     const OnnxValue y = onnx_add(l, "Resize", NULL, l->x[0], ONNX_NONE, scales);
-    if (l->spec->upsample == UPSAMPLE_BILINEAR) onnx_attr_text(l, "mode", "linear");
+    switch (l->spec->upsample) {
+    case UPSAMPLE_NEAREST:
+        break;
+    case UPSAMPLE_BILINEAR:
+        onnx_attr_text(l, "mode", "linear");
+        break;
+    }
     if (l->spec->align_corners)
         onnx_attr_text(l, "coordinate_transformation_mode", "align_corners");
     return y;

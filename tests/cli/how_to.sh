@@ -18,7 +18,7 @@ rows_of() {
 }
 one_row() { rows_of "$1" 1; }
 # The lines around a row may have changed, since rows of your own stand there: patch needs none of them, and git apply -C0 neither.
-again="take the patch again from a tree where it applies (diff -u), and copy its lines to the page"
+again="correct its hunk, as docs/how-to/README.md says, and the page"
 apply() { # NAME TREE [--dry-run]
     (cd "$2" && if command -v patch >/dev/null; then patch -p1 -s -f ${3:-}; else git apply -C0 ${3:+--check}; fi) <"$here/tests/how-to/$1.patch"
 }

@@ -36,7 +36,7 @@ static Status point_plan(Op *op, Desc preferred[SPEC_INPUTS])
 static PointTask task_of(Op *op, const OpRun *run)
 {
     return (PointTask){.loss = loss_task(op, run),
-                       .parameter = op->spec.point == POINT_HUBER ? op->spec.delta : op->spec.eps,
+                       .parameter = point_parameter(&op->spec),
                        .pieces = pieces_of(op->impl)};
 }
 

@@ -15,6 +15,7 @@
  * if their probability is 0. A sample without labels has loss 0. */
 #include "pixel_loss.h"
 
+#include <math.h>
 #include <string.h>
 
 /* x: logits (N,C,H,W); labels: int32[N][H][W], -1 for none. y (N, LOSS_RESULTS): loss; the other
@@ -85,11 +86,21 @@ static double overlap(const PixelTask *t, int64_t sample, int64_t c, double slop
         all += (double)part->all;
         labelled += (double)part->labelled;
     }
-    const bool dice = t->loss.op->spec.region == REGION_DICE;
-    const double upper = (dice ? 2 : 1) * inside + 1;
-    const double lower = all + labelled + 1 - (dice ? 0 : inside);
+    double upper = NAN, lower = NAN;
+    slope[1] = NAN;
+    switch (t->loss.op->spec.region) {
+    case REGION_DICE:
+        upper = 2 * inside + 1;
+        lower = all + labelled + 1;
+        slope[1] = 2 / lower;
+        break;
+    case REGION_IOU:
+        upper = inside + 1;
+        lower = all + labelled + 1 - inside;
+        slope[1] = 1 / lower + upper / (lower * lower);
+        break;
+    }
     slope[0] = -upper / (lower * lower);
-    slope[1] = dice ? 2 / lower : 1 / lower + upper / (lower * lower);
     return upper / lower;
 }
 

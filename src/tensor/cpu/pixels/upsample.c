@@ -147,10 +147,14 @@ static Status upsample_plan(Op *op, Desc preferred[SPEC_INPUTS])
     preferred[0] = in_precision(op, s->x[0]);
     s->y.block = s->x[0].block;
     s->y.dtype = preferred[0].dtype;
-    if (s->upsample == UPSAMPLE_NEAREST)
+    switch (s->upsample) {
+    case UPSAMPLE_NEAREST:
         u->copies = copies_new(s, nearest_source);
-    else
+        break;
+    case UPSAMPLE_BILINEAR:
         plan_taps(u, s);
+        break;
+    }
     return OK;
 }
 

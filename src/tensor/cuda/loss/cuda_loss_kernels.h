@@ -21,7 +21,7 @@ typedef struct LossRun {
     const float *targets;
     /* point_loss: the loss of one number */
     PointLoss point;
-    /* point_loss: delta with POINT_HUBER, else eps */
+    /* point_loss: point_parameter of the operation */
     float point_parameter;
     /* point_loss: weights of the targets of row 0, [width]; NULL: all weights are 1 */
     const float *weights;

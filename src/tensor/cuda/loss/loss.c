@@ -88,7 +88,7 @@ static LossRun loss_run(const Op *op, const OpRun *run)
         .partial = run->workspace,
         .dx = run->dx[0],
         .point = op->spec.point,
-        .point_parameter = op->spec.point == POINT_HUBER ? op->spec.delta : op->spec.eps,
+        .point_parameter = point_parameter(&op->spec),
         .smoothing = op->spec.smoothing,
         .scale = run->loss_scale,
         .numbers = run->numbers,

@@ -131,7 +131,8 @@ static __device__ __forceinline__ Error error_at(const LossRun &run, int64_t row
             run.weights ? run.weights[row * run.weights_step + k] : 1};
 }
 
-static __device__ __forceinline__ float value_of(const LossRun &run, float d)
+/* __host__: the host's compiler warns about a value without a case, which nvcc does not. */
+static __host__ __device__ __forceinline__ float value_of(const LossRun &run, float d)
 {
     const float a = fabsf(d), s = run.point_parameter;
     switch (run.point) {
@@ -147,7 +148,7 @@ static __device__ __forceinline__ float value_of(const LossRun &run, float d)
     return d * d;
 }
 
-static __device__ __forceinline__ float slope_of(const LossRun &run, float d)
+static __host__ __device__ __forceinline__ float slope_of(const LossRun &run, float d)
 {
     const float s = run.point_parameter;
     switch (run.point) {

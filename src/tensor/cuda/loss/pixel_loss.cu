@@ -215,15 +215,27 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT) class_sums_kernel(Pi
 }
 
 /* Returns the overlap of a class, Dice or IoU. Sets slope[0] to its derivative by the class's
- * sum[1], and slope[1] to its derivative by sum[0] (class_sums_kernel). */
-static __device__ double overlap_of(const PixelRun &run, const double *sum, double slope[2])
+ * sum[1], and slope[1] to its derivative by sum[0] (class_sums_kernel). __host__: the host's
+ * compiler warns about a value without a case, which nvcc does not. */
+static __host__ __device__ inline double overlap_of(const PixelRun &run, const double *sum,
+                                                    double slope[2])
 {
     const double inside = sum[0], all = sum[1], labelled = sum[2];
-    const bool dice = run.region == REGION_DICE;
-    const double upper = (dice ? 2 : 1) * inside + 1;
-    const double lower = all + labelled + 1 - (dice ? 0 : inside);
+    double upper = NAN, lower = NAN;
+    slope[1] = NAN;
+    switch (run.region) {
+    case REGION_DICE:
+        upper = 2 * inside + 1;
+        lower = all + labelled + 1;
+        slope[1] = 2 / lower;
+        break;
+    case REGION_IOU:
+        upper = inside + 1;
+        lower = all + labelled + 1 - inside;
+        slope[1] = 1 / lower + upper / (lower * lower);
+        break;
+    }
     slope[0] = -upper / (lower * lower);
-    slope[1] = dice ? 2 / lower : 1 / lower + upper / (lower * lower);
     return upper / lower;
 }
 

@@ -108,10 +108,14 @@ cudaError_t launch_upsample(cudaStream_t stream, UpsampleRun run)
     if (lines == 0) return cudaGetLastError();
 #define LAUNCH(T)   upsample_kernel<T><<<lines, THREADS, 0, stream>>>(run)
 #define BILINEAR(T) bilinear_kernel<T><<<lines, THREADS, 0, stream>>>(run)
-    if (run.mode == UPSAMPLE_NEAREST)
+    switch (run.mode) {
+    case UPSAMPLE_NEAREST:
         TYPE_SWITCH(run.type, LAUNCH);
-    else
+        break;
+    case UPSAMPLE_BILINEAR:
         TYPE_SWITCH(run.type, BILINEAR);
+        break;
+    }
 #undef LAUNCH
 #undef BILINEAR
     return cudaGetLastError();
@@ -123,10 +127,14 @@ cudaError_t launch_upsample_backward(cudaStream_t stream, UpsampleRun run)
     if (lines == 0) return cudaGetLastError();
 #define LAUNCH(T)   grad_kernel<T><<<lines, THREADS, 0, stream>>>(run)
 #define BILINEAR(T) bilinear_grad_kernel<T><<<lines, THREADS, 0, stream>>>(run)
-    if (run.mode == UPSAMPLE_NEAREST)
+    switch (run.mode) {
+    case UPSAMPLE_NEAREST:
         TYPE_SWITCH(run.type, LAUNCH);
-    else
+        break;
+    case UPSAMPLE_BILINEAR:
         TYPE_SWITCH(run.type, BILINEAR);
+        break;
+    }
 #undef LAUNCH
 #undef BILINEAR
     return cudaGetLastError();
