@@ -215,7 +215,7 @@ $(BUILD)/tests/data/plugins/libinverted.so: tests/data/inverted.c $(PROBE)
 	$(Q)$(CC) $(DEPS_CPPFLAGS) -std=c17 $(WARN) $(WERROR) -shared -fPIC -o $@ $< $(HDF5_SHARED)
 $(BUILD)/tests/data/test_plugin: $(BUILD)/tests/data/plugins/libinverted.so
 $(BUILD)/tests/data/test_plugin: TEST_LINK += $(EXPORT_HDF5)
-# It counts the bytes that pread reads, without those of HDF5.
+# test_share_np7 counts the bytes that weft reads by pread. HDF5 would call the test's pread, too, if it were in the program.
 $(BUILD)/tests/checkpoint/test_share_np7: LDLIBS_ALL := $(if $(HDF5_STATIC),$(subst $(HDF5_STATIC),$(HDF5_SHARED),$(LDLIBS_ALL)),$(LDLIBS_ALL))
 $(BUILD)/tests/train/test_reference: $(BUILD)/obj/tests/reference/forward.o
 $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/config/test_*.c)): $(BUILD)/obj/tests/config/words.o

@@ -439,8 +439,7 @@ void config_use_words(const ConfigWords *lists, int count);
 /* Checks the registered words. ERR_BUG names a word that has no help, uses a key that is not in its
  * section, or has a default of a key that it does not use. */
 Status config_words_check(void);
-/* Checks the rows of all keys and of their kinds of value. Call it after config_use_words. ERR_BUG:
- * a row lacks something; the message names the row and the field. */
+/* After config_use_words: checks the rows of all keys and kinds of value. ERR_BUG names the row. */
 Status config_rows_check(void);
 /* Registers a check of another module, or NULL for none. It is called when all keys have been read
  * and before the rules across keys set further defaults. Its error is reported together with the
@@ -468,9 +467,7 @@ Status config_fail_key(const Config *config, const char *key, const char *fmt, .
 
 /* Returns true if the file or the command line sets this key. */
 bool config_key_is_set(const Config *config, const char *key);
-/* Returns true if the key has the default of the option table, also if the file or the command line
- * sets it. Checks that refuse keys without an effect use this function, because a resolved
- * configuration (config_text) sets all keys. */
+/* Returns true if the key has its default, also if the file or the command line sets it. */
 bool config_key_is_default(const Config *config, const char *key);
 
 /* Returns the resolved configuration as YAML text; config_load makes an equal Config from it. The

@@ -4,6 +4,7 @@
 #include "base/escape.h"
 #include "base.h"
 
+#include <stdarg.h>
 #include <string.h>
 
 /* Decodes a character of UTF-8 that has `bytes` bytes. */
@@ -63,11 +64,17 @@ void text_escape_to(char *out, size_t room, const char *text)
     out[used] = 0;
 }
 
-void text_escape_print(FILE *out, const char *text)
+void text_escape_print(FILE *out, const char *fmt, ...)
 {
+    char *text;
+    va_list args;
+    va_start(args, fmt);
+    if (vasprintf(&text, fmt, args) < 0) die_as(ERR_MEMORY, "out of memory");
+    va_end(args);
     char *escaped = text_escape(text, false);
     fputs(escaped, out);
     mem_free(&escaped);
+    mem_free(&text);
 }
 
 static bool beyond_ascii(const char *text)

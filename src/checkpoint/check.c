@@ -71,11 +71,7 @@ typedef struct Tally {
 static Status check_listed(const char *path, Tally *tally, FILE *out)
 {
     Status status = check_file(path, out, false);
-    if (status != OK) {
-        fprintf(out, "%s: bad: ", path);
-        text_escape_print(out, reason_of(path));
-        fputc('\n', out);
-    }
+    if (status != OK) text_escape_print(out, "%s: bad: %s\n", path, reason_of(path));
     ++*(status == OK ? &tally->good : &tally->bad);
     return status;
 }

@@ -149,10 +149,7 @@ Status stored_verify(StoredFile *file, FILE *out)
     for (int i = 0; i < file->count && (status == OK || out); ++i) {
         Status one = stored_read(file, &file->tensor[i], plain);
         if (one == OK) continue;
-        if (out) {
-            text_escape_print(out, fail_message());
-            fputc('\n', out);
-        }
+        if (out) text_escape_print(out, "%s\n", fail_message());
         if (status != OK) continue;
         status = one;
         first = mem_text(fail_message());

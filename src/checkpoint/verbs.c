@@ -52,7 +52,7 @@ static FILE *page_begin(EscapedPage *page)
 static void page_end(EscapedPage *page, FILE *out)
 {
     if (fclose(page->out) != 0) die_as(ERR_MEMORY, "out of memory");
-    text_escape_print(out, page->text);
+    text_escape_print(out, "%s", page->text);
     mem_free(&page->text);
 }
 

@@ -152,18 +152,12 @@ static void print_counts(const Graph *graph, FILE *out)
 /* Prints each OpInfo.macs_note of the graph's operations once. */
 static void print_macs_notes(const Graph *graph, FILE *out)
 {
-    /* the notes so far, of which there are few */
-    const char **seen = mem_new(((size_t)graph->node_count + 1) * sizeof *seen);
-    int count = 0;
     for (int i = 0; i < graph->node_count; ++i) {
         const char *note = node_info(&graph->node[i])->macs_note;
         int same = 0;
-        while (same < count && seen[same] != note) ++same;
-        if (!note || same < count) continue;
-        seen[count++] = note;
-        fprintf(out, ", %s", note);
+        while (same < i && node_info(&graph->node[same])->macs_note != note) ++same;
+        if (note && same == i) fprintf(out, ", %s", note);
     }
-    mem_free(&seen);
 }
 
 void graph_print(const Graph *graph, FILE *out)

@@ -17,13 +17,6 @@ static void set_plugins(void)
     setenv("HDF5_PLUGIN_PATH", path, 1);
 }
 
-static void put_labels(hid_t file)
-{
-    int32_t y[N];
-    for (int i = 0; i < N; ++i) y[i] = i % 3;
-    h5_put(file, (H5Array){"y", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, {N}, {0}, 0, y});
-}
-
 static void decoded(void)
 {
     const char *path = in_scratch("inverted.h5");
@@ -45,7 +38,7 @@ static void decoded(void)
     H5Dclose(d);
     H5Sclose(space);
     H5Pclose(create);
-    put_labels(file);
+    h5_put_labels(file, N);
     H5Fclose(file);
 
     DataSet set;

@@ -8,13 +8,6 @@
 
 enum { N = 20, WIDE = 4 };
 
-static void put_y(hid_t file)
-{
-    int32_t y[N];
-    for (int i = 0; i < N; ++i) y[i] = i % 3;
-    h5_put(file, (H5Array){"y", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, {N}, {0}, 0, y});
-}
-
 /* Writes x with `wide` bytes per sample in chunks of `chunk` samples, of which `stored` bytes are
  * in the file. */
 static const char *bomb(const char *name, hsize_t wide, hsize_t chunk, size_t stored)
@@ -32,7 +25,7 @@ static const char *bomb(const char *name, hsize_t wide, hsize_t chunk, size_t st
     H5Dclose(d);
     H5Sclose(space);
     H5Pclose(create);
-    put_y(file);
+    h5_put_labels(file, N);
     H5Fclose(file);
     return path;
 }
@@ -59,7 +52,7 @@ static void links(void)
     const char *path = in_scratch("link.h5"), *pipe = in_scratch("pipe.h5");
     CU_ASSERT_EQUAL(mkfifo(pipe, 0666), 0);
     hid_t file = h5_new(path);
-    put_y(file);
+    h5_put_labels(file, N);
     H5Lcreate_external(pipe, "/x", file, "x", H5P_DEFAULT, H5P_DEFAULT);
     H5Fclose(file);
     alarm(60);

@@ -13,9 +13,7 @@ static Status run(int argc, char **argv, const void *options)
     for (int i = 0; i < argc; ++i) {
         Status status = checkpoint_check(argv[i], stdout);
         if (status == OK) continue;
-        fputs("not good: ", stdout);
-        text_escape_print(stdout, fail_message());
-        putchar('\n');
+        text_escape_print(stdout, "not good: %s\n", fail_message());
         if (status > worst) worst = status;
         ++bad;
     }
