@@ -168,8 +168,8 @@ typedef struct CheckpointIo {
     void (*set)(void *user, int i, const float *plain);
     /* Load with sets_early: returns the caller's memory for tensor i, in row-major order, if this
      * rank needs the tensor. The tensor is read into this memory and then passed to set; after an
-     * error the content is undefined. If the member place or its result is NULL, the tensor is read
-     * into a buffer and set copies it. */
+     * error the content is undefined. If the member `place` or its result is NULL, the tensor is
+     * read into a buffer, which `set` copies. */
     float *(*place)(void *user, int i);
     /* Save: these two functions gather tensor i, which is distributed over several ranks, on rank
      * `writer`. All ranks call collect_begin for several tensors in the same order, at most one for
@@ -252,7 +252,7 @@ void checkpoint_owners(const CheckpointIo *io, int ranks, int *owner);
  * Collective; all ranks return the same Status. */
 Status checkpoint_load(const World *world, const char *path, CheckpointMeta *meta,
                        const CheckpointIo *io);
-/* Verifies attributes, table and all checksums of the file `path`. ERR_DATA: the file is damaged,
+/* Verifies attributes, table of tensors and all checksums of the file `path`. ERR_DATA: the file is damaged,
  * or is no checkpoint. meta may be NULL. Not collective. */
 Status checkpoint_verify(const char *path, CheckpointMeta *meta);
 /* A list of tensors. */
@@ -294,7 +294,7 @@ Status checkpoint_newest(const char *dir, KnownFiles *good, char **path);
  * names the newest good "step-*.h5" in dir. Not collective. */
 Status checkpoint_check_best(const char *dir, const char *path);
 /* Returns the path of the newest "step-*.h5" in dir without reading its tensors; checkpoint_load
- * verifies them. Returns NULL if there is none, or if its table or attributes are damaged;
+ * verifies them. Returns NULL if there is none, or if its table of tensors or its attributes are damaged;
  * checkpoint_newest then finds the file to load, or fails with the reason. The caller owns the
  * path. Not collective. */
 char *checkpoint_newest_unread(const char *dir);
@@ -325,14 +325,15 @@ typedef struct CheckpointImport {
      * checkpoint to write, which is replaced; borrowed */
     const char *from, *out;
     /* group of tensors to read from a .pth file, for example "model"; borrowed; NULL: the only
-     * group that is not an optimizer's, else the only group with a usual name (state_dict,
-     * model_state_dict, model or module) */
+     * group that is not an optimizer's; if several are not, the only one of them with a usual name
+     * (state_dict, model_state_dict, model or module) */
     const char *key;
     /* path of transformers' config.json, which describes the model; borrowed; NULL: config.json in
      * the folder of `from`, if it exists */
     const char *description;
-    /* rename: replacements OLD:NEW of prefixes of names, [renames], of which the first that fits a
-     * name is applied; drop: patterns of names to leave out, [drops]; borrowed */
+    /* rename: OLD:NEW, [rename_count]: a name that begins with OLD begins with NEW afterwards; the
+     * first entry that fits a name is applied; drop: patterns of names to leave out, [drop_count];
+     * borrowed */
     char *const *rename, *const *drop;
     int rename_count, drop_count;
     /* result: number of values in the parameters */
@@ -390,9 +391,10 @@ typedef struct CheckpointShrink {
     double sparsity;
     int64_t round;
 } CheckpointShrink;
-/* Chooses the units to remove (removed, bool[unit_count], by prune_choose), sets the remaining
- * widths in config, and writes parameters, running statistics and optimizer state without the
- * removed channels to `out`, with config as its configuration, at the same step. If channels are
+/* Writes a checkpoint without the channels of the units that prune_choose chooses to remove:
+ * parameters, running statistics and optimizer state, at the same step. removed: result,
+ * bool[number of units]. config: the remaining widths are set in it, and it becomes the
+ * configuration of the new file. If channels are
  * removed, the best metric and the losses of the new file are unknown. *after: graph of the smaller
  * model, owned by the caller. ERR_DATA: tensors do not fit the model. Not collective. */
 Status checkpoint_shrink(const CheckpointShrink *options, Config *config, bool *removed,

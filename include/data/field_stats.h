@@ -5,8 +5,8 @@
 
 #include "data/set.h"
 
-/* Mean and deviation of the variables of a set of fields, and of the changes that the set predicts,
- * over all frames of its segments. They are measured in blocks of frames, which may be divided
+/* Mean and deviation, over all frames of the segments of a set of fields, of its variables, and of
+ * their changes from frame to frame where targets are such changes. They are measured in blocks of frames, which may be divided
  * among ranks; the results have the same bits with any number of threads and ranks. A row is one
  * mean with its deviation (FieldStat).
  * - data_fields_rows lists the rows that the set needs.
@@ -17,8 +17,8 @@
  * - data_fields_measure does all four steps in one process.
  * Errors: ERR_IO; ERR_DATA: a value is infinite, or a variable has only missing values. */
 void data_fields_rows(const DataSet *set, FieldStats *rows);
-/* Returns the number of variables that have rows: the variables of the files that are inputs, or
- * targets of numbers. */
+/* Returns the number of the set's variables that have rows. These are its inputs, and its targets
+ * unless the targets are classes. */
 int data_fields_measured(const DataSet *set);
 /* Returns the number of blocks of frames. */
 int64_t data_fields_blocks(const DataSet *set);

@@ -13,8 +13,9 @@ void augment_sample(const DataSet *set, const Config *config, bool training, int
                     int64_t sample, const void *raw, float *out);
 
 /* Returns true if augment_sample is not enough to prepare the set's images, so that a
- * PictureConverter must do it. This is so if images must be decoded, resampled, cropped by a key
- * other than data.augment, or changed in colour. In a set of boxes it is also so if pictures must
+ * PictureConverter must do it. This is so if images must be decoded, resampled, cropped (by
+ * data.center_crop or data.random_resized_crop; augment_sample does the crops of data.augment), or
+ * changed in colour. In a set of boxes it is also so if pictures must
  * be placed (letterbox, mosaic, shifts). config may be NULL. */
 bool data_needs_picture_converter(const DataSet *set, const Config *config);
 /* Decoder, resampler and scratch memory of one thread. With them the thread decodes a picture, and

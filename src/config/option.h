@@ -77,8 +77,9 @@ struct Option {
     bool constant;
     /* unit of the value for help and messages; NULL: none */
     const char *unit;
-    /* help, one line. It begins with a small letter if only some words of another key of the
-     * section use this key (ConfigWord.uses); option_help then puts these words before it. */
+    /* help, one line. It begins with a small letter if the key has a meaning only with some values
+     * of another key of the section, as optim.beta1 has with some optimizers (ConfigWord.uses);
+     * option_help puts these values before the line. */
     const char *help;
 };
 /* value of Option.offset for a key without a field */

@@ -277,8 +277,8 @@ void graph_set_need_dx(Graph *graph)
 void graph_close_act_boundaries(const Graph *graph, bool *closed)
 {
     memset(closed, 0, (size_t)(graph->node_count + 1) * sizeof *closed);
-    /* the lowest index of all nodes that must be in the same chunk as a node with index i or
-     * above */
+    /* Nodes behind the boundary before node i: the lowest index of a node whose output one of them
+     * needs in its own chunk. */
     int lowest = graph->node_count;
     for (int i = graph->node_count - 1; i >= 0; --i) {
         const Node *node = &graph->node[i];

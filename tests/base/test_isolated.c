@@ -1,5 +1,6 @@
 /* Work in a separate process: damage that it may do to itself, of which the caller gets a message
- * and continues; forked from the caller, and from the process that isolated_begin makes. */
+ * and continues; forked from the caller, and from the process that isolated_begin makes.
+ * cores: 0.3 */
 #include "base.h"
 #include "harness.h"
 

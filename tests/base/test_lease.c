@@ -1,6 +1,7 @@
 /* Ownership of a folder: one of several processes gets it, never two; a dead owner is replaced at
  * once where its state can be queried, otherwise after four missed heartbeats; a living
- * one is not replaced. */
+ * one is not replaced.
+ * cores: 0.1 */
 #include "base.h"
 #include "harness.h"
 

@@ -35,8 +35,8 @@ ssize_t pread(int fd, void *data, size_t bytes, off_t offset)
     return got;
 }
 
-/* Replaces open. If `decoy` is set, this host still sees an older file, `decoy`, in place of the
- * file. */
+/* Replaces open. If `decoy` is set, this host still sees the older file `decoy` in place of each
+ * file of the folder. */
 static const char *decoy;
 int open(const char *path, int flags, ...)
 {
@@ -365,7 +365,7 @@ static void test_damaged(void)
     CHECK_OK(save_by_all(path, 1));
     Fixture *f = mem_new(sizeof *f);
     CheckpointIo io = fixture_io(f, 0);
-    /* tries tensors that each of the ranks reads */
+    /* all tensors are tried, so that for each rank there is one that this rank reads */
     for (int i = 0; i < FIXTURE_COUNT; ++i) {
         float one = -1;
         int64_t elements = shape_count(fixture_tensor[i].shape);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # weft predict with a detector: its best boxes are those of weft eval, for each way to store and place pictures; scores, names, drawings;
 # it needs no data set; pictures and options that it refuses.
-# cores: 1
+# cores: 0.4
 pictures=$PWD/tests/image/pictures
 . "$(dirname "$0")/common.bash"
 needs_pictures 'all of this' || exit 0

@@ -5,6 +5,8 @@
 . "$(dirname "$0")/images.bash"
 . "$(dirname "$0")/common.bash"
 make_images
+rm images.h5
+noise_idx 352 28 10 images.h5 # 22 steps make an epoch
 # lenet's steps take so long that signals arrive in the middle
 sed -i 's/^model:.*/model: {name: lenet}/' images.yaml
 until_() { for _ in $(seq 600); do ! "$@" || return 0; sleep 0.05; done; return 1; }
@@ -16,6 +18,12 @@ begin() {
     "$WEFT" train -n 4 images.yaml run.name="$name" run.dir=runs train.steps=$steps train.batch=16 checkpoint.every_steps=20 \
         checkpoint.keep=0 "$@" >log 2>&1 </dev/null & run=$!
 }
+# Runs are stopped at the end of an epoch, two or four steps after a checkpoint has begun: a hook waits there while the file hold exists.
+cat >hook.sh <<'SH'
+read -r event
+case $event in *"\"step\":$1,"*) while [ -e hold ]; do sleep 0.02; done;; esac
+SH
+hold_at() { hold=(run.hook="sh hook.sh $1" run.hook_s=200 run.hook_on=[epoch] run.hook_wait=true); : >hold; }
 at_step() { grep -q "\"step\": *$1[,}]" "runs/$2/metrics.jsonl" 2>/dev/null; }
 last() { echo "runs/$1/checkpoints/step-000000$steps.h5"; }
 # a rank of the run: at most a grandchild
@@ -32,14 +40,16 @@ for grid in "grid.zero=0" "grid.zero=1" "grid.zero=2" "grid.zero=3" "grid.tp=2 g
     read -ra words <<<"$grid"
     begin "quiet" "${words[@]}"
     holds "$grid: a run that nothing happens to" wait "$run"
-    begin stopped "${words[@]}"
-    holds "$grid: it makes steps" until_ at_step 25 stopped
-    rc=0; kill -TERM "$run"
+    hold_at 22
+    begin stopped "${words[@]}" "${hold[@]}"
+    holds "$grid: it makes steps" until_ at_step 22 stopped
+    rc=0; kill -TERM "$run"; rm hold
     wait "$run" || rc=$?
     holds "$grid: it stops with 75, not $rc" test "$rc" = 75
-    begin killed "${words[@]}"
-    holds "$grid: it makes steps" until_ at_step 43 killed
-    kill -KILL "$(rank_of killed)"
+    hold_at 44
+    begin killed "${words[@]}" "${hold[@]}"
+    holds "$grid: it makes steps" until_ at_step 44 killed
+    kill -KILL "$(rank_of killed)"; rm hold
     ! wait "$run" || true
     for name in stopped killed; do
         begin "$name" "${words[@]}"

@@ -1,5 +1,6 @@
 /* Ranks on other hosts report to the launcher by TCP: what a child process of this test does, for
- * which the launcher's local socket has another name. */
+ * which the launcher's local socket has another name.
+ * cores: 0.1 */
 #include "base/lease.h"
 #include "cli/launch/start_watch.h"
 #include "harness.h"

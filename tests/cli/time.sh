@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The time of a run: run.max_time; the end of a batch job, from a replacement for squeue; a signal at any time from the first line of
 # main to the first step. The run stops with 75 after a save, and resumes to the bits of an undisturbed run.
-# cores: 1
+# cores: 0.3
 . "$(dirname "$0")/images.bash"
 . "$(dirname "$0")/common.bash"
 set -m # background jobs in groups of their own

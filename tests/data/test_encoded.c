@@ -1,13 +1,14 @@
 /* Tests sets of encoded pictures: evaluation equals Pillow to the byte; training does not depend on
- * the number of threads; orientations; broken files; pictures from other sources; the same keys on
- * decoded sets. */
+ * the number of threads; orientations; broken files; pictures that other programs have written; keys of crops and
+ * colours also on sets of decoded pictures. */
 #include "encoded.h"
 
 #include "image/picture.h"
 
 #include <inttypes.h>
 
-/* Returns a sample as evaluation prepares it, without scale and normalisation, as bytes. */
+/* Returns the hash of the bytes of a sample as evaluation prepares it, without scale and
+ * normalisation. */
 static uint64_t evaluated_hash(const DataSet *set, const Config *c, const char *file)
 {
     ImageDecoder *decoder = image_decoder_new();
@@ -155,8 +156,8 @@ static void test_broken(void)
     CHECK_FAILS(data_set_open(&set, &c, path), ERR_CONFIG, "data.center_crop");
 }
 
-/* Overwrites the bytes of samples from..to - 1 of the 30 in a file, so that they are not
- * pictures. */
+/* Overwrites the bytes of samples `from` to `to` - 1, so that they are no pictures. The file has 30
+ * samples. */
 static void spoil(const DataSet *set, const char *path, int from, int to)
 {
     uint64_t offset[31];

@@ -48,7 +48,8 @@ static const char *square(const char *name, int n, int first, bool packed)
     return path;
 }
 
-/* bad >= 0: index whose entry is too large. most: attribute id_most, 0: none. */
+/* Writes bags of different lengths. bad: index in the data set of offsets whose entry is made too
+ * large; negative: none. most: value of the attribute id_most; 0: the attribute is left out. */
 static const char *flat(const char *name, int n, int first, int bad, int most)
 {
     const char *path = in_scratch(name);
@@ -148,8 +149,8 @@ static void several_files(void)
     mem_free(&both);
 }
 
-/* Writes int32 ids (N,1), the largest of which is ROWS, and one of which may be negative; attribute
- * id_rows. */
+/* Writes int32 ids (N,1), of which the largest is ROWS and, if `negative` is set, one is -1. rows:
+ * value of the attribute id_rows; 0: the attribute is left out. */
 static const char *small(const char *name, int rows, bool negative)
 {
     const char *path = in_scratch(name);

@@ -1,7 +1,8 @@
 /* Tests that a rank that waits for a message notices that the sender has been killed, reports this,
  * and ends the job. The program starts itself under mpirun. mpirun would end the job before the
  * rank notices, so it is stopped until the rank has reported. A stopped mpirun forwards no output,
- * so ranks write to a file. */
+ * so ranks write to a file.
+ * cores: 0.1 */
 #include "harness.h"
 #include "parallel.h"
 

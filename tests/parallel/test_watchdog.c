@@ -1,6 +1,7 @@
 /* Tests that the watchdog reports ranks that make no progress. The program starts itself under
  * mpirun once for each case. All jobs run at the same time, because they mostly sleep. Ranks write
- * to a file, because mpirun, which would forward their output, may be stopped. */
+ * to a file, because mpirun, which would forward their output, may be stopped.
+ * cores: 0.3 */
 #include "harness.h"
 #include "parallel.h"
 

@@ -20,9 +20,10 @@ typedef struct ConvWeight {
     /* [L of c][L of o] for each block of output channels */
     float *dw;
     int64_t rows, columns;
-    /* floats in x between the pixels for two neighbouring rows of dy */
+    /* floats in x from the pixel that belongs to a pixel of dy to the one that belongs to the pixel
+     * of dy in the next row */
     int64_t x_row;
-    /* floats in x between the pixels for two neighbouring columns of dy */
+    /* the same for the next column of dy */
     int64_t x_column;
     /* floats from one row of dy to the next */
     int64_t dy_row;
