@@ -40,12 +40,6 @@ static Status range_fail(const Reading *r, const YamlNode *node)
                 o->unit ? ")" : "");
 }
 
-static bool is_whole(const char *text)
-{
-    const char *digits = text + (*text == '-');
-    return *digits && digits[strspn(digits, "0123456789")] == 0;
-}
-
 /* Returns whether the text is a number of YAML's core schema (-1.5e+3, .5, 5.), but not nan or an
  * infinity. */
 static bool is_number(const char *text)
@@ -85,7 +79,7 @@ Status read_whole(Reading *r, const YamlNode *node, int64_t *whole)
 {
     TRY(check_unquoted(r, node));
     const char *digits = node->text + (*node->text == '-');
-    if (!is_whole(node->text)) return whole_fail(node->text);
+    if (!*digits || digits[strspn(digits, "0123456789")]) return whole_fail(node->text);
     if (digits[0] == '0' && digits[1])
         return fail(ERR_CONFIG, "'%s' begins with a zero: write it without", node->text);
     errno = 0;

@@ -324,14 +324,6 @@ static Status check_init(Config *config)
     return OK;
 }
 
-/* Returns the number of names in "a,b". */
-static int64_t count_names(const char *names)
-{
-    int64_t count = *names ? 1 : 0;
-    for (const char *c = names; *c; ++c) count += *c == ',';
-    return count;
-}
-
 #define CHUNKS(id, name, word, min, usual, max, help) {word, min, usual, max},
 static const struct {
     const char *word;
@@ -377,7 +369,9 @@ static Status check_chunks(Config *config)
 static Status check_grid(Config *config)
 {
     TRY(check_chunks(config));
-    int64_t cuts = count_names(config->grid.cuts), chunks = config->grid.pp * config->grid.chunks;
+    /* cuts: number of names in grid.cuts ("a,b") */
+    int64_t cuts = *config->grid.cuts ? 1 : 0, chunks = config->grid.pp * config->grid.chunks;
+    for (const char *c = config->grid.cuts; *c; ++c) cuts += *c == ',';
     if (cuts > 0 && cuts != chunks - 1)
         return config_fail_key(config, "grid.cuts",
                                "names %lld layer%s, but %lld stage%s of %lld chunk%s need %lld",

@@ -22,18 +22,14 @@ static void join(const ConfigWords *words, char out[JOINED_BYTES])
         used += (size_t)snprintf(out + used, JOINED_BYTES - used, "%s%s", i ? "|" : "", word);
 }
 
-static bool key_exists(const char *key)
-{
-    return option_find(key) >= 0 || !strcmp(key, group_roles.key);
-}
-
 void config_use_words(const ConfigWords *lists, int count)
 {
     for (int i = 0; i < count; ++i) {
+        const char *key = lists[i].key;
         int at = 0;
-        while (at < list_count && strcmp(list[at]->key, lists[i].key) != 0) ++at;
-        if (at == LISTS_MAX || !key_exists(lists[i].key))
-            die("words of %s: no such key, or too many lists", lists[i].key);
+        while (at < list_count && strcmp(list[at]->key, key) != 0) ++at;
+        if (at == LISTS_MAX || (option_find(key) < 0 && strcmp(key, group_roles.key) != 0))
+            die("words of %s: no such key, or too many lists", key);
         if (at == list_count) ++list_count;
         list[at] = &lists[i];
         if (list[at]->word) join(list[at], joined[at]);

@@ -85,14 +85,6 @@ typedef struct Hue {
     int sector;
 } Hue;
 
-static void hues_set(Hue hues[256])
-{
-    for (int i = 0; i < 256; ++i) {
-        double h = i * 6.0 / 255.0;
-        hues[i] = (Hue){.position = h - floor(h), .sector = (int)floor(h) % 6};
-    }
-}
-
 /* Rounds a number from 0 to 255; halves are rounded up. */
 static inline uint8_t to_byte(double v)
 {
@@ -118,8 +110,11 @@ void image_hue(Image *image, int shift)
 {
     Hue hues[256];
     double fraction[256];
-    hues_set(hues);
-    for (int i = 0; i < 256; ++i) fraction[i] = i / 255.0;
+    for (int i = 0; i < 256; ++i) {
+        double h = i * 6.0 / 255.0;
+        hues[i] = (Hue){.position = h - floor(h), .sector = (int)floor(h) % 6};
+        fraction[i] = i / 255.0;
+    }
     for (int64_t i = 0, n = pixel_count(image); i < n; ++i) {
         uint8_t *p = image->pixel + 3 * i;
         int most = p[0] > p[1] ? p[0] : p[1], least = p[0] < p[1] ? p[0] : p[1];

@@ -279,11 +279,6 @@ Status box_set_check_labels(BoxSet *set)
 
 /* ---- the end ---- */
 
-static bool is_duplicate(const BoxLabel *a, const BoxLabel *b)
-{
-    return !b->left_out && a->class == b->class && memcmp(a->box, b->box, sizeof a->box) == 0;
-}
-
 /* Counts a picture's boxes that are around groups, have no area, or equal an earlier box. */
 static void count_traits(BoxSet *set, int64_t picture)
 {
@@ -293,8 +288,11 @@ static void count_traits(BoxSet *set, int64_t picture)
         set->crowds += l->crowd;
         set->without_area += l->box[2] == 0 || l->box[3] == 0;
         bool twice = false;
-        for (int64_t m = set->first[picture]; m < k && !twice; ++m)
-            twice = is_duplicate(l, &set->label[m]);
+        for (int64_t m = set->first[picture]; m < k && !twice; ++m) {
+            const BoxLabel *earlier = &set->label[m];
+            twice = !earlier->left_out && earlier->class == l->class &&
+                    memcmp(earlier->box, l->box, sizeof l->box) == 0;
+        }
         set->duplicates += twice;
     }
 }

@@ -84,13 +84,6 @@ size_t chunk_place_bytes(size_t bytes)
     return whole_lines(bytes ? bytes : 1);
 }
 
-static uint32_t buckets_for(uint32_t chunks)
-{
-    uint32_t buckets = 64;
-    while (buckets < chunks && buckets < 1u << 30) buckets *= 2;
-    return buckets;
-}
-
 typedef struct Layout {
     /* number of buckets */
     uint32_t buckets;
@@ -107,7 +100,8 @@ typedef struct Layout {
 static Layout layout_of(const ChunkSizes *sizes)
 {
     const uint32_t slots = sizes->statics.chunks + sizes->other.chunks;
-    Layout l = {.buckets = buckets_for(slots), .bucket_at = whole_lines(sizeof(ChunkMemory))};
+    Layout l = {.buckets = 64, .bucket_at = whole_lines(sizeof(ChunkMemory))};
+    while (l.buckets < slots && l.buckets < 1u << 30) l.buckets *= 2;
     l.slot_at = l.bucket_at + whole_lines(l.buckets * sizeof(uint32_t));
     l.fixed_at = l.slot_at + whole_lines((size_t)slots * sizeof(Slot));
     l.other_at = l.fixed_at + whole_lines(sizes->statics.bytes);
@@ -204,21 +198,6 @@ static void drop(ChunkMemory *m, uint32_t slot)
     m->spare = slot;
 }
 
-/* Moves the head to the beginning of the ring. */
-static void begin_again(Ring *ring)
-{
-    ring->head = ring->begin;
-    ring->behind = ring->first;
-}
-
-/* Moves the head behind the place of a chunk that a thread holds. */
-static void pass(ChunkMemory *m, Ring *ring)
-{
-    const Slot *s = slot_of(m, ring->behind);
-    ring->head = s->at + s->bytes;
-    ring->behind = s->after;
-}
-
 /* Moves the head of the ring to a free place of `bytes` bytes, and ensures that there is a free
  * slot. Drops chunks in the way that no thread holds. Returns false if the ring is too small, or if
  * threads hold too many of its chunks. */
@@ -231,11 +210,14 @@ static bool make_place(ChunkMemory *m, Ring *ring, size_t bytes)
         if (ring->end - ring->head < bytes || (!s && ring->left == 0)) {
             if (begun_again) return false;
             begun_again = true;
-            begin_again(ring);
+            ring->head = ring->begin;
+            ring->behind = ring->first;
         } else if (ring->left > 0 && (!s || s->at - ring->head >= bytes)) {
             return true;
         } else if (s->holds > 0) {
-            pass(m, ring);
+            /* a thread holds the chunk, so the head moves behind it */
+            ring->head = s->at + s->bytes;
+            ring->behind = s->after;
         } else {
             drop(m, ring->behind);
         }

@@ -76,15 +76,6 @@ static Status fill_block(Pass *p, CsvBlock *b)
     return packed_check_expansion(&p->packed, p->offset + (int64_t)b->bytes);
 }
 
-static Status open_file(Pass *p)
-{
-    TRY(packed_open(&p->packed, p->input->file[p->file].path));
-    p->offset = 0;
-    p->rest_bytes = 0;
-    p->ended = false;
-    return OK;
-}
-
 /* Reads the next block. process_blocks calls it under the lock. *got false: there is none. A byte
  * order mark at the beginning of a file is replaced by empty lines. */
 static Status read_block(Pass *p, CsvBlock *b, bool *got)
@@ -92,7 +83,12 @@ static Status read_block(Pass *p, CsvBlock *b, bool *got)
     static const char byte_order_mark[] = "\xef\xbb\xbf";
     *got = false;
     while (p->file < p->input->count) {
-        if (!p->packed.open) TRY(open_file(p));
+        if (!p->packed.open) {
+            TRY(packed_open(&p->packed, p->input->file[p->file].path));
+            p->offset = 0;
+            p->rest_bytes = 0;
+            p->ended = false;
+        }
         b->file = p->file;
         b->offset = p->offset;
         b->first_of_file = p->offset == 0;

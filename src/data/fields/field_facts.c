@@ -353,11 +353,6 @@ static Status hash_values(const Reading *r, hid_t dataset, FieldVariableFacts *v
     return st;
 }
 
-static bool has_time(const FieldVariableFacts *v)
-{
-    return memchr(v->dim, FIELD_TIME, (size_t)v->array.ndim) != NULL;
-}
-
 /* Reads the values of the label field that have a name, and the names (attributes flag_values and
  * flag_meanings: CF conventions, section 3.5). */
 static Status read_flags(const Reading *r, hid_t dataset, const FieldVariableFacts *v)
@@ -383,7 +378,8 @@ static Status read_variable(Reading *r, int i)
     if (st == OK) st = attr_text(r, dataset, "units", v->units);
     if (st == OK) st = read_dimensions(r, dataset, i);
     if (st == OK && i == r->request->labels) st = read_flags(r, dataset, v);
-    if (st == OK && r->request->hash_values && (r->request->is_static[i] || !has_time(v)))
+    if (st == OK && r->request->hash_values &&
+        (r->request->is_static[i] || !memchr(v->dim, FIELD_TIME, (size_t)v->array.ndim)))
         st = hash_values(r, dataset, v);
     H5Dclose(dataset);
     return st;

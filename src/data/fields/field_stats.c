@@ -106,16 +106,12 @@ int data_fields_measured(const DataSet *set)
 
 /* ---- measuring ---- */
 
-static int64_t frames_of(const FieldSet *f)
-{
-    int64_t frames = 0;
-    for (int i = 0; i < f->segments; ++i) frames += f->segment[i].frames;
-    return frames;
-}
-
 int64_t data_fields_blocks(const DataSet *set)
 {
-    return (frames_of(&set->field_set) + BLOCK - 1) / BLOCK;
+    const FieldSet *f = &set->field_set;
+    int64_t frames = 0;
+    for (int i = 0; i < f->segments; ++i) frames += f->segment[i].frames;
+    return (frames + BLOCK - 1) / BLOCK;
 }
 
 /* Adds the values of a variable at a frame, and its changes from this frame to later ones, to the

@@ -153,13 +153,6 @@ static void set_storage(const NetcdfFile *f, const NetcdfVar *var, hid_t create)
     }
 }
 
-static void set_fill(const NetcdfVar *var, hid_t create)
-{
-    double fill = var->fill ? *var->fill : MISSING;
-    if (var->fill || element_is_float(var->type))
-        H5Pset_fill_value(create, H5T_NATIVE_DOUBLE, &fill);
-}
-
 /* Returns properties of a new array: no time of creation, and attributes keep their order. */
 static hid_t create_new(void)
 {
@@ -173,12 +166,14 @@ static hid_t create_var(const NetcdfFile *f, const NetcdfVar *var, hid_t root)
 {
     hsize_t dim[NETCDF_VAR_DIMS_MAX], most[NETCDF_VAR_DIMS_MAX];
     hid_t create = create_new(), space = H5Screate(H5S_SCALAR);
+    double fill = var->fill ? *var->fill : MISSING;
     for (int i = 0; i < var->ndim; ++i) {
         dim[i] = (hsize_t)f->dim[var->dim[i]].size;
         most[i] = f->dim[var->dim[i]].size == NETCDF_UNLIMITED ? H5S_UNLIMITED : dim[i];
     }
     if (var->ndim > 0) H5Sset_extent_simple(space, var->ndim, dim, most);
-    set_fill(var, create);
+    if (var->fill || element_is_float(var->type))
+        H5Pset_fill_value(create, H5T_NATIVE_DOUBLE, &fill);
     set_storage(f, var, create);
     hid_t dataset = H5Dcreate2(root, var->name, element_native(var->type), space, H5P_DEFAULT,
                                create, H5P_DEFAULT);

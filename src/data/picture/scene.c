@@ -122,11 +122,6 @@ static double clip_real(double v, double low, double high)
     return v < low ? low : v > high ? high : v;
 }
 
-static double area_of(const double edge[4])
-{
-    return (edge[2] - edge[0]) * (edge[3] - edge[1]);
-}
-
 static void cut_at(double edge[4], const SceneBox *box)
 {
     for (int i = 0; i < 4; i += 2) {
@@ -173,7 +168,7 @@ int64_t scene_rows(const SceneSource *source, const Scene *scene, float *row)
             if (b->crowd[k]) continue;
             place_box(&p->place, b->size + 2 * p->sample, b->box + 4 * k, edge);
             cut_at(edge, &scene->canvas);
-            const double area = area_of(edge);
+            const double area = (edge[2] - edge[0]) * (edge[3] - edge[1]);
             cut_at(edge, &input);
             if (scene->changed && !is_kept(edge, area)) continue;
             const double x = (edge[0] + edge[2]) / 2 / side;

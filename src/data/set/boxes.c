@@ -139,13 +139,6 @@ static bool start_rises(const DataBoxes *b)
     return good;
 }
 
-static Status check_start(const DataBoxes *b, const char *path)
-{
-    if (start_rises(b)) return OK;
-    return fail(ERR_DATA, "%s: /box_start does not rise from 0 to the %lld boxes; import it again",
-                path, (long long)b->boxes);
-}
-
 /* Returns a text that says what is wrong with box k; NULL: the box is good. size: height and width
  * of its picture. */
 static const char *check_box(const DataBoxes *b, int64_t k, const int32_t size[2])
@@ -164,7 +157,10 @@ static const char *check_box(const DataBoxes *b, int64_t k, const int32_t size[2
 
 static Status check_labels(const DataBoxes *b, Problems *p)
 {
-    TRY(check_start(b, p->path));
+    if (!start_rises(b))
+        return fail(ERR_DATA,
+                    "%s: /box_start does not rise from 0 to the %lld boxes; import it again",
+                    p->path, (long long)b->boxes);
     for (int64_t i = 0; i < b->pictures; ++i) {
         const int32_t *size = b->size + 2 * i;
         if (size[0] < 1 || size[1] < 1) TRY(problem(p, "picture", i, "has an impossible /size"));
