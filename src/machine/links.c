@@ -17,16 +17,6 @@ static Status message_known(const Machine *m, const ForecastInput *input)
                 input->path, input->path);
 }
 
-/* Computes the cost of a message in shared memory, which its sender and its receiver copy. */
-static Status message_on_node(const Machine *m, const ForecastInput *input, double bytes,
-                              MessageCost *cost)
-{
-    TRY(message_known(m, input));
-    *cost = (MessageCost){.copy = bytes * m->message_link.s_per_byte / 2,
-                          .wire = m->message_link.latency_s};
-    return OK;
-}
-
 Status network_known(const Machine *m, const ForecastInput *input)
 {
     if (m->has_network) return OK;
@@ -41,7 +31,13 @@ Status message_between_stages(const Machine *m, const ForecastInput *input, int 
     int crossing = 0;
     for (int r = 0; r < shape.dp * shape.tp; ++r)
         crossing += node_of(m, shape, from, r) != node_of(m, shape, to, r);
-    if (crossing == 0) return message_on_node(m, input, bytes, cost);
+    if (crossing == 0) {
+        TRY(message_known(m, input));
+        /* a message in shared memory is copied twice: by its sender and by its receiver */
+        *cost = (MessageCost){.copy = bytes * m->message_link.s_per_byte / 2,
+                              .wire = m->message_link.latency_s};
+        return OK;
+    }
     TRY(network_known(m, input));
     int sharers = least(crossing, m->ranks);
     *cost = (MessageCost){.wire = m->network_link.latency_s +
@@ -83,20 +79,14 @@ SumPlaces sum_places(const Machine *m, GridShape shape, int stage)
     return places;
 }
 
-static const SumTime *find_sum(const Machine *m, int ranks)
-{
-    for (int i = 0; i < m->sum_count; ++i)
-        if (m->sum_time[i].ranks == ranks) return &m->sum_time[i];
-    return NULL;
-}
-
 Status sum_on_node(const Machine *m, const ForecastInput *input, int ranks, double bytes,
                    double *seconds)
 {
-    const SumTime *time = find_sum(m, ranks);
     *seconds = 0;
     if (ranks == 1) return OK;
-    if (time) {
+    for (int i = 0; i < m->sum_count; ++i) {
+        const SumTime *time = &m->sum_time[i];
+        if (time->ranks != ranks) continue;
         *seconds = time->link.latency_s + bytes * time->link.s_per_byte;
         return OK;
     }

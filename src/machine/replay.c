@@ -173,13 +173,6 @@ static int node_of_runner(const Replay *r, const Runner *runner)
     return node_of(r->machine, r->input->plan[0]->shape, runner->stage, runner->stage_rank);
 }
 
-static void begin_work(const Replay *r, Runner *runner, double now, double seconds)
-{
-    runner->work_s = seconds;
-    runner->since = now;
-    runner->busy_s = network_busy_s(&r->network, now, node_of_runner(r, runner));
-}
-
 /* Returns the time that the rank still needs for the work of its piece if no message is on its way
  * from now on. While a message is on its way, a second of work takes overlap_compute seconds. */
 static double work_left_s(const Replay *r, const Runner *runner, double now)
@@ -206,7 +199,9 @@ static bool play_work(Replay *r, Runner *runner, const Task *task, double now, d
     if (piece > buckets) return false;
     double begin = piece > 0 ? part[piece - 1] : 0, end = piece < buckets ? part[piece] : 1;
     *seconds = fmax(end - begin, 0) * work_s(&r->cost[task->chunk], task->kind);
-    begin_work(r, runner, now, *seconds);
+    runner->work_s = *seconds;
+    runner->since = now;
+    runner->busy_s = network_busy_s(&r->network, now, node_of_runner(r, runner));
     return true;
 }
 
@@ -272,13 +267,6 @@ static void play_all(Replay *r)
 
 /* ---- begin and end ---- */
 
-static double tasks_of(const Schedule *s, int stage_ranks)
-{
-    double tasks = 0;
-    for (int stage = 0; stage < s->shape.stages; ++stage) tasks += s->count[stage];
-    return tasks * stage_ranks;
-}
-
 static Status begin(Replay *r, Level level)
 {
     const Schedule *s = r->input->schedule;
@@ -342,7 +330,9 @@ Status replay_nodes(const Machine *m, const ForecastInput *input, Level level, c
     if ((int64_t)shape.dp * shape.pp * shape.tp <= m->ranks) return OK;
     TRY(network_known(m, input));
     r.stage_ranks = ranks_played(m, shape);
-    if (tasks_of(input->schedule, r.stage_ranks) > TASKS_MAX) play_one_rank(&r);
+    double tasks = 0;
+    for (int stage = 0; stage < stages; ++stage) tasks += input->schedule->count[stage];
+    if (tasks * r.stage_ranks > TASKS_MAX) play_one_rank(&r);
     Status st = begin(&r, level);
     if (st == OK && r.stage_ranks > 1 && sum_events(&r) > SUM_EVENTS_MAX) {
         end(&r);

@@ -32,14 +32,6 @@ static int64_t scaled(const Net *n, int64_t channels)
     return (int64_t)ceil((double)channels * n->width / CHANNEL_STEP) * CHANNEL_STEP;
 }
 
-/* Returns `count` times the depth multiple, rounded to the nearest whole number (halves to even),
- * but at least 1. */
-static int repeats(const Net *n, int count)
-{
-    const int times = (int)rint(count * n->depth);
-    return times > 1 ? times : 1;
-}
-
 typedef struct ConvSpec {
     int64_t channels;
     int kernel, stride, pad;
@@ -70,14 +62,16 @@ static int conv_module(Net *n, int x, int64_t channels, int kernel, int stride, 
 }
 
 /* Adds a C3 module: two branches, each with half of the channels, which are concatenated and read
- * by a 1x1 convolution. The first branch has repeats(count) bottlenecks. shortcut: true if a
+ * by a 1x1 convolution. The first branch has `count` times the depth multiple of bottlenecks,
+ * rounded to the nearest whole number (halves to even), but at least one. shortcut: true if a
  * bottleneck's input is added to its output. */
 static int c3(Net *n, int x, int64_t channels, int count, bool shortcut)
 {
     char suffix[NAME_CHARS / 2], name[NAME_CHARS];
     const int64_t out = scaled(n, channels), half = out / 2;
+    const int rounded = (int)rint(count * n->depth), bottlenecks = rounded > 1 ? rounded : 1;
     int a = conv(n, x, ".cv1", (ConvSpec){half, 1, 1, 0});
-    for (int i = 0; i < repeats(n, count); ++i) {
+    for (int i = 0; i < bottlenecks; ++i) {
         snprintf(suffix, sizeof suffix, ".m.%d.cv1", i);
         int y = conv(n, a, suffix, (ConvSpec){half, 1, 1, 0});
         snprintf(suffix, sizeof suffix, ".m.%d.cv2", i);

@@ -62,23 +62,18 @@ static int open_for_append(int flags)
     return 0;
 }
 
-/* Opens the path again if the folder still belongs to this run. unlinked: true if the path leads to
- * no file, false if it leads to another file. */
-static void open_again(bool unlinked)
-{
-    if (!lease_is_held(file.lease)) return;
-    int error = open_for_append(unlinked ? O_EXCL : 0);
-    atomic_fetch_or(&changes, error ? NOT_OPENED : unlinked ? REWRITTEN : REPLACED);
-}
-
-/* Opens the path again if it no longer leads to the open file; notes if the file was cut short. */
+/* Opens the path again if it no longer leads to the open file and the folder still belongs to this
+ * run; notes if the file was cut short. */
 static void follow_path(void)
 {
     struct stat opened;
     if (atomic_load(&pinned) || file.fd < 0 || fstat(file.fd, &opened) != 0) return;
     NameState state = append_name(file.path, &opened);
     if (state != NAME_SAME) {
-        open_again(state == NAME_UNLINKED);
+        if (!lease_is_held(file.lease)) return;
+        bool unlinked = state == NAME_UNLINKED;
+        int error = open_for_append(unlinked ? O_EXCL : 0);
+        atomic_fetch_or(&changes, error ? NOT_OPENED : unlinked ? REWRITTEN : REPLACED);
         return;
     }
     if (opened.st_size < file.bytes) atomic_fetch_or(&changes, CUT);

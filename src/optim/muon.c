@@ -149,13 +149,6 @@ static void store(Matrix m, const float *x, float *plain)
                 x[m.rows > m.columns ? c * s.columns + r : r * s.columns + c];
 }
 
-static double norm_of(const float *x, int64_t n)
-{
-    double sum = 0;
-    for (int64_t i = 0; i < n; ++i) sum += (double)x[i] * (double)x[i];
-    return sqrt(sum);
-}
-
 /* Computes X = a X + (b A + c A A) X, with A = X X^T, NEWTON_SCHULZ_STEPS times. x: X at the start,
  * of the shape `size`; next, gram, square: scratch memory. Returns x or next, whichever has the
  * result. */
@@ -205,8 +198,10 @@ static void whole(Optim *optim, const OptimPiece *piece, float *plain, float *wo
     Matrix m = matrix_of(piece->tensor), s = short_first(m);
     int64_t size = s.rows * s.columns;
     float *gram = work + 2 * size, *square = gram + s.rows * s.rows;
-    double norm = norm_of(plain, m.rows * m.columns);
-    load(m, plain, work, (float)(1 / fmax(norm, LEAST_NORM)));
+    double squared_norm = 0;
+    for (int64_t i = 0; i < m.rows * m.columns; ++i)
+        squared_norm += (double)plain[i] * (double)plain[i];
+    load(m, plain, work, (float)(1 / fmax(sqrt(squared_norm), LEAST_NORM)));
     const float *x =
         iterate(optim->backend->table->flat, optim->backend->table->stream(optim->backend), s, work,
                 work + size, gram, square);

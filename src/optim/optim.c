@@ -72,15 +72,6 @@ static OptimPiece *join_pieces(const Optim *optim, int first, int last, int *cou
     return run;
 }
 
-/* Sets Optim.joined and Optim.joined_statistic, the joined pieces. */
-static void make_runs(Optim *optim)
-{
-    const int trained = optim->range_count;
-    optim->joined = join_pieces(optim, 0, trained, &optim->joined_count);
-    optim->joined_statistic =
-        join_pieces(optim, trained, optim->averaged_count, &optim->joined_statistic_count);
-}
-
 /* Sets the place of a piece in the scratch memory, and scratch_elements. With shards all pieces are
  * measured before the first one is updated, so a rule with SCRATCH_MEASURE needs separate memory
  * for each piece. Without shards, and for rules on whole tensors, pieces are updated one by one and
@@ -399,7 +390,9 @@ static Status make(Optim **optim, const Config *config, Backend *backend, const 
     Status st = check_whole(o);
     if (st != OK) free_lists(optim);
     TRY(st);
-    make_runs(o);
+    o->joined = join_pieces(o, 0, o->range_count, &o->joined_count);
+    o->joined_statistic =
+        join_pieces(o, o->range_count, o->averaged_count, &o->joined_statistic_count);
     make_memory(o);
     return OK;
 }

@@ -181,13 +181,6 @@ void chart_lines(FILE *out, const char *title, const ChartLine *line, int count)
     fputs("</figure>\n", out);
 }
 
-static double row_sum(const double *value, int parts)
-{
-    double sum = 0;
-    for (int k = 0; k < parts; ++k) sum += fmax(value[k], 0);
-    return sum;
-}
-
 static void put_bar(FILE *out, double y, const double *value, const char *const *part, int parts,
                     double scale)
 {
@@ -208,7 +201,11 @@ void chart_bars(FILE *out, const char *title, const char *const *row, int rows,
                 const char *const *part, int parts, const double *value)
 {
     double most = 0;
-    for (int r = 0; r < rows; ++r) most = fmax(most, row_sum(value + (int64_t)r * parts, parts));
+    for (int r = 0; r < rows; ++r) {
+        double sum = 0;
+        for (int k = 0; k < parts; ++k) sum += fmax(value[(int64_t)r * parts + k], 0);
+        most = fmax(most, sum);
+    }
     double scale = most > 0 ? (WIDTH - BAR_LEFT - RIGHT) / most : 0;
     begin_figure(out, title, WIDTH, rows * (BAR_HEIGHT + BAR_GAP));
     for (int r = 0; r < rows; ++r) {

@@ -150,13 +150,6 @@ static void put_curve(FILE *out, const RunFiles *run, int runs, int from, const 
     mem_free(&line);
 }
 
-static double largest(const Series *s)
-{
-    double most = 0;
-    for (int i = 0; i < s->count; ++i) most = fmax(most, s->value[i]);
-    return most;
-}
-
 /* Writes one chart with the fractions of a run's time, the keys time_*. Leaves out fractions that
  * are always below FRACTION_FROM, and time_s, the time itself. */
 static void put_time_curves(FILE *out, const RunFiles *run)
@@ -167,7 +160,10 @@ static void put_time_curves(FILE *out, const RunFiles *run)
     int count = 0;
     for (int i = 0; i < run->series_count; ++i) {
         const Series *s = &run->series[i];
-        if (!is_time(s->key) || strcmp(s->key, whole) == 0 || largest(s) < FRACTION_FROM) continue;
+        double largest = 0;
+        if (!is_time(s->key) || strcmp(s->key, whole) == 0) continue;
+        for (int k = 0; k < s->count; ++k) largest = fmax(largest, s->value[k]);
+        if (largest < FRACTION_FROM) continue;
         line[count++] = (ChartLine){s->key + sizeof TIME_PREFIX - 1, s};
     }
     char *title = mem_format("%s: fractions of the time since the line before", run->folder);

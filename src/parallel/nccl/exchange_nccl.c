@@ -60,20 +60,15 @@ typedef struct Part {
     size_t runs;
 } Part;
 
-static size_t part_width(const Piece *p, int ranks, int rank)
-{
-    size_t all = slices_range_bytes(p->s, ranks, rank);
-    size_t left = all > p->begin ? all - p->begin : 0;
-    return left < p->bytes ? left : p->bytes;
-}
-
 static Part part_of_whole(const Piece *p, int ranks, int rank, const void *whole)
 {
     size_t unit = (size_t)p->s->item_elements * dtype_bytes(p->s->type);
     size_t pitch = (size_t)p->s->items * unit;
     size_t first = (size_t)slice_first(p->s->items, ranks, rank) * unit;
+    size_t all = slices_range_bytes(p->s, ranks, rank);
+    size_t left = all > p->begin ? all - p->begin : 0;
     return (Part){.at = (char *)(uintptr_t)whole + (size_t)p->run * pitch + first + p->begin,
-                  .bytes = part_width(p, ranks, rank),
+                  .bytes = left < p->bytes ? left : p->bytes,
                   .pitch = pitch,
                   .runs = (size_t)p->runs};
 }

@@ -53,23 +53,16 @@ static Status gpu_identify(const Backend *backend, Gpu *gpu)
     return OK;
 }
 
-/* Returns the first rank whose GPU has another model name or another number of multiprocessors than
- * rank 0's, or -1 if there is none. */
-static int other_model(const Gpu *gpu, int ranks)
-{
-    for (int r = 1; r < ranks; ++r)
-        if (strcmp(gpu[r].model, gpu[0].model) != 0 || gpu[r].processors != gpu[0].processors)
-            return r;
-    return -1;
-}
-
 /* Refuses GPUs of several models if bits (train.reproducible) is REPRODUCIBLE_ANY_GRID, because
  * matrix products may differ in their last bits between models. Otherwise warns that the GPUs
  * differ. */
 static Status check_models(const Gpu *gpu, int ranks, int bits)
 {
-    int r = other_model(gpu, ranks);
-    if (r < 0) return OK;
+    int r = 1;
+    while (r < ranks && strcmp(gpu[r].model, gpu[0].model) == 0 &&
+           gpu[r].processors == gpu[0].processors)
+        ++r;
+    if (r >= ranks) return OK;
     char *who = mem_format("rank 0 has a GPU %s (%d processors), rank %d a %s (%d)", gpu[0].model,
                            gpu[0].processors, r, gpu[r].model, gpu[r].processors);
     Status st = OK;

@@ -54,12 +54,6 @@ double node_links_pause_s(int nodes)
     return fmin(CHECK_S, SOCKET_HOLDS * node_links_period_s(nodes) / nodes);
 }
 
-static bool usable(const struct ifaddrs *a, int family)
-{
-    return a->ifa_addr && a->ifa_addr->sa_family == family && (a->ifa_flags & IFF_UP) &&
-           !(a->ifa_flags & IFF_LOOPBACK);
-}
-
 static void set_port(struct sockaddr_storage *address, in_port_t port)
 {
     if (address->ss_family == AF_INET)
@@ -79,7 +73,8 @@ static int list_addresses(struct sockaddr_storage *out, int family)
     int count = 0;
     if (getifaddrs(&all) != 0) return 0;
     for (a = all; a && count < LINK_ADDRESSES; a = a->ifa_next) {
-        if (!usable(a, family)) continue;
+        if (!a->ifa_addr || a->ifa_addr->sa_family != family) continue;
+        if (!(a->ifa_flags & IFF_UP) || a->ifa_flags & IFF_LOOPBACK) continue;
         memset(&out[count], 0, sizeof *out);
         memcpy(&out[count++], a->ifa_addr, length_of(family));
     }
@@ -189,15 +184,6 @@ void node_links_send(NodeLinks *links, double now_s, const RankState *state, int
     (void)send_to(links, &links->first[links->tried], &news, state);
 }
 
-static void store_states(RankState *all, int ranks, const RankState *state, int count)
-{
-    for (int i = 0; i < count; ++i)
-        if (state[i].rank >= 0 && state[i].rank < ranks) {
-            all[state[i].rank] = state[i];
-            all[state[i].rank].newest.doing[BEAT_TEXT - 1] = '\0';
-        }
-}
-
 /* Handles a datagram with the right token. Notes the time of its arrival and, with NEWS_END, the
  * exit code. On the first node also stores the states and answers. bytes: bytes of the datagram
  * after its News; from, length: address of the sender; all, ranks: as for node_links_receive. */
@@ -213,7 +199,11 @@ static void handle(NodeLinks *links, const News *news, const RankState *state, s
     if (news->kind == NEWS_END) links->end_code = news->code;
     if (news->kind != NEWS_STATES || !first) return;
     if (news->count < 0 || (size_t)news->count * sizeof *state > bytes) return;
-    store_states(all, ranks, state, news->count);
+    for (int i = 0; i < news->count; ++i) {
+        if (state[i].rank < 0 || state[i].rank >= ranks) continue;
+        all[state[i].rank] = state[i];
+        all[state[i].rank].newest.doing[BEAT_TEXT - 1] = '\0';
+    }
     News answer = news_of(links, NEWS_ANSWER);
     (void)send_to(links, from, &answer, NULL);
 }
