@@ -53,23 +53,18 @@ bool log_redraws(FILE *stream)
     return isatty(fileno(stream)) && !(term && strcmp(term, "dumb") == 0);
 }
 
-/* Keeps a message if there is room for all of it. */
-static void copy_kept(const char *text, size_t bytes)
-{
-    if (copies.bytes + bytes > COPY_BYTES) return;
-    copies.text = mem_resize(copies.text, copies.bytes + bytes + 1);
-    memcpy(copies.text + copies.bytes, text, bytes);
-    copies.bytes += bytes;
-}
-
 void log_copy(const char *text)
 {
     size_t bytes = strlen(text);
     pthread_mutex_lock(&copies.lock);
-    if (copies.take)
+    /* a message is kept if there is room for all of it */
+    if (copies.take) {
         copies.take(copies.user, text, bytes);
-    else if (copies.keeps)
-        copy_kept(text, bytes);
+    } else if (copies.keeps && copies.bytes + bytes <= COPY_BYTES) {
+        copies.text = mem_resize(copies.text, copies.bytes + bytes + 1);
+        memcpy(copies.text + copies.bytes, text, bytes);
+        copies.bytes += bytes;
+    }
     pthread_mutex_unlock(&copies.lock);
 }
 

@@ -33,13 +33,6 @@ bool program_path(char *path, size_t room)
     return length > 0;
 }
 
-/* Returns true if a process has ended. Queries the kernel, because /proc may hide other users'
- * processes (hidepid). */
-static bool has_ended(pid_t process)
-{
-    return kill(process, 0) != 0 && errno == ESRCH;
-}
-
 /* Returns the state of a process as process_state does. *began: time at which it began, in ticks
  * since the boot; set only if /proc can be read. */
 static char read_stat(pid_t process, long long *began)
@@ -47,7 +40,8 @@ static char read_stat(pid_t process, long long *began)
     char path[64], line[1024], state;
     snprintf(path, sizeof path, "/proc/%lld/stat", (long long)process);
     FILE *file = fopen(path, "re");
-    if (!file) return has_ended(process) ? PROCESS_ENDED : PROCESS_UNKNOWN;
+    /* the kernel is queried, because /proc may hide other users' processes (hidepid) */
+    if (!file) return kill(process, 0) != 0 && errno == ESRCH ? PROCESS_ENDED : PROCESS_UNKNOWN;
     size_t length = fread(line, 1, sizeof line - 1, file);
     fclose(file);
     line[length] = '\0';

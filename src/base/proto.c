@@ -29,20 +29,15 @@ void proto_fixed(Proto *m, uint64_t value, int bytes)
     proto_raw(m, byte, (size_t)bytes);
 }
 
-/* Encodes a value as a varint, seven bits in each byte, the lowest first; all bytes except the last
- * have their highest bit set. Returns the number of bytes. */
-static int varint(uint64_t value, unsigned char byte[VARINT_BYTES])
-{
-    int count = 0;
-    for (; value >= 128; value >>= 7) byte[count++] = (unsigned char)(value | 128);
-    byte[count++] = (unsigned char)value;
-    return count;
-}
-
+/* Writes a value as a varint, seven bits in each byte, the lowest first; all bytes except the last
+ * have their highest bit set. */
 static void put_varint(Proto *m, uint64_t value)
 {
     unsigned char byte[VARINT_BYTES];
-    proto_raw(m, byte, (size_t)varint(value, byte));
+    size_t count = 0;
+    for (; value >= 128; value >>= 7) byte[count++] = (unsigned char)(value | 128);
+    byte[count++] = (unsigned char)value;
+    proto_raw(m, byte, count);
 }
 
 static void put_key(Proto *m, unsigned field, unsigned wire)

@@ -147,12 +147,6 @@ static DataSetLayout data_set_layout(const CheckpointIo *io, int first)
     return set;
 }
 
-static void set_fini(DataSetLayout *set)
-{
-    mem_free(&set->path);
-    mem_free(&set->rows);
-}
-
 static bool put_hashes(hid_t object, const DataSetLayout *set, const uint64_t *hash, uint64_t bound)
 {
     if (!attr_put_hash(object, "bound_xxh64", bound)) return false;
@@ -235,7 +229,8 @@ static bool put_tensors(hid_t file, const Recipe *recipe, const CheckpointIo *io
         offset[k] = at;
         at += shape_count(io->tensor[k].shape) * (int64_t)sizeof(float);
     }
-    set_fini(&set);
+    mem_free(&set.path);
+    mem_free(&set.rows);
     if (good) *i += count;
     return good;
 }

@@ -21,13 +21,6 @@ static bool is_state(const char *path)
     return strncmp(path, "/optim/", 7) == 0 || stored_is_average(path);
 }
 
-static bool has_averages(const CheckpointIo *io)
-{
-    bool has = false;
-    for (int i = 0; i < io->count && !has; ++i) has = stored_is_average(io->tensor[i].path);
-    return has;
-}
-
 /* Finds tensor i in the file, and sets its location if the shapes are equal. A difference is added
  * to `state` for optimizer state and averages, and to `fit` for other tensors. If the file has no
  * averages at all, averages are skipped. */
@@ -48,11 +41,15 @@ static void match(Load *load, int i, bool *used, Fit *fit, Fit *state)
         set_location(load, i, t);
 }
 
-static Status match_all(Load *load, bool *used)
+/* Matches tensors by their paths, which must be the same. */
+static Status match_same(Load *load)
 {
     const StoredFile *file = &load->file;
     Fit fit, state;
-    const bool averages = has_averages(load->io);
+    bool *used = mem_new(((size_t)file->count + 1) * sizeof *used);
+    bool averages = false;
+    for (int i = 0; i < load->io->count && !averages; ++i)
+        averages = stored_is_average(load->io->tensor[i].path);
     fit_begin(&fit);
     fit_begin(&state);
     for (int i = 0; i < load->io->count; ++i) match(load, i, used, &fit, &state);
@@ -62,6 +59,7 @@ static Status match_all(Load *load, bool *used)
         if (stored_is_average(path) && !averages) continue;
         fit_surplus(is_state(path) ? &state : &fit, path);
     }
+    mem_free(&used);
     const bool params = fit_count(&fit) > 0;
     /* The last fit_end that fails determines the message, so the message about parameters takes
      * precedence. */
@@ -94,14 +92,6 @@ static Status match_by_caller(Load *load)
     }
     mem_free(&from);
     mem_free(&stored);
-    return status;
-}
-
-static Status match_same(Load *load)
-{
-    bool *used = mem_new(((size_t)load->file.count + 1) * sizeof *used);
-    Status status = match_all(load, used);
-    mem_free(&used);
     return status;
 }
 

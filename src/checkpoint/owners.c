@@ -48,14 +48,6 @@ static bool begins_blocks(const CheckpointTensor *tensor)
     return block && atoi(block + 1) == 0;
 }
 
-/* Returns the index after the last tensor that may share a turn with tensor i. */
-static int group_end(const CheckpointIo *io, int i)
-{
-    while (++i < io->count && !begins_blocks(&io->tensor[i])) {
-    }
-    return i;
-}
-
 int owners_turns(const CheckpointIo *io, const int *owner, int ranks, int *order, int *first)
 {
     size_t room = (size_t)io->count + 1;
@@ -64,7 +56,8 @@ int owners_turns(const CheckpointIo *io, const int *owner, int ranks, int *order
     int *turn = mem_new(room * sizeof *turn), turns = 0;
     list_pieces(io, piece);
     for (int i = 0, end, least = 0; i < io->count; least = turns) {
-        end = group_end(io, i);
+        /* tensors i to end - 1 may share turns */
+        for (end = i + 1; end < io->count && !begins_blocks(&io->tensor[end]);) ++end;
         qsort(piece + i, (size_t)(end - i), sizeof *piece, larger_first);
         for (; i < end; ++i) {
             int *of_owner = &next[owner[piece[i].index]];

@@ -175,13 +175,6 @@ bool stored_is_average(const char *path)
     return path && strncmp(path, CHECKPOINT_EMA, sizeof CHECKPOINT_EMA - 1) == 0;
 }
 
-static int count_averages(const StoredFile *file)
-{
-    int count = 0;
-    for (int i = 0; i < file->count; ++i) count += stored_is_average(file->tensor[i].path);
-    return count;
-}
-
 Status stored_take(StoredFile *file, const char *text, size_t bytes)
 {
     Answer a = {text, text + bytes, true};
@@ -193,7 +186,9 @@ Status stored_take(StoredFile *file, const char *text, size_t bytes)
     if (a.good && file->list.status == OK) take_table(&a, file);
     if (a.good) file->attributes = take_part(&a);
     if (a.good && file->attributes.status == OK) take_meta(&a, &file->meta);
-    file->meta.average_count = count_averages(file);
+    file->meta.average_count = 0;
+    for (int i = 0; i < file->count; ++i)
+        file->meta.average_count += stored_is_average(file->tensor[i].path);
     if (a.good && a.at == a.end) return OK;
     return fail(ERR_DATA, "%s: HDF5's answer about it is impossible: the file is malicious",
                 file->path);

@@ -145,12 +145,6 @@ static Status check_chunk(const Walk *walk, hid_t set, const char *path)
                        "has chunks that are too large for the file's size, or above 1 GB");
 }
 
-static Status read_hash(const Walk *walk, hid_t set, StoredTensor *t)
-{
-    bool good = attr_hash(set, "xxh64", &t->hash, &t->has_hash);
-    return good ? OK : fail_tensor(walk, t->path, "has a damaged checksum");
-}
-
 /* Checks bound_xxh64, which binds the checksums to the tensor's name, shape and type. Files of
  * earlier versions and of other programs lack it, and pass. */
 static Status check_binding(const Walk *walk, hid_t set, const StoredTensor *t,
@@ -249,7 +243,8 @@ static Status add_tensor(const Walk *walk, hid_t set, char *path)
         return fail_tensor(walk, path, "holds ids that are compressed or in chunks");
     TRY(check_size(walk, t));
     TRY(check_chunk(walk, set, path));
-    TRY(read_hash(walk, set, t));
+    if (!attr_hash(set, "xxh64", &t->hash, &t->has_hash))
+        return fail_tensor(walk, path, "has a damaged checksum");
     return add_blocks(walk, set);
 }
 

@@ -23,14 +23,6 @@ static void close_both(StoredFile *file, CheckpointMeta *meta)
     stored_close(file);
 }
 
-static double total_bytes(const StoredFile *file)
-{
-    double bytes = 0;
-    for (int i = 0; i < file->count; ++i)
-        bytes += (double)shape_count(file->tensor[i].shape) * sizeof(float);
-    return bytes;
-}
-
 /* ---- names in a file are not trusted ---- */
 
 /* Text in memory, which is escaped for a terminal when it is printed. */
@@ -108,15 +100,17 @@ static void print_text(const StoredFile *file, const CheckpointMeta *meta, FILE 
     if (*meta->data_test) fprintf(out, "  tested on  %s\n", meta->data_test);
     if (*meta->init_from) fprintf(out, "  began with %s\n", meta->init_from);
     if (meta->classes) print_classes(meta->classes, out);
+    double bytes = 0;
     for (int i = 0; i < file->count; ++i) {
         const StoredTensor *t = &file->tensor[i];
+        bytes += (double)shape_count(t->shape) * sizeof(float);
         fprintf(out, "  %-48s %-16s ", t->path, shape_text(stored_shape(t), shape));
         if (t->has_hash)
             fprintf(out, "%016" PRIx64 "\n", t->hash);
         else
             fprintf(out, "no checksum\n");
     }
-    fprintf(out, "  %d tensors, %s\n", file->count, text_bytes(total_bytes(file), size));
+    fprintf(out, "  %d tensors, %s\n", file->count, text_bytes(bytes, size));
 }
 
 static void print_json_tensor(const StoredTensor *t, Json *json)

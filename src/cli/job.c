@@ -21,19 +21,17 @@ static Status load_config(Config **config, int argc, char **argv)
     return config_load(config, argv[0], argc - 1, argv + 1);
 }
 
-static Status check_model(const Config *config)
-{
-    if (config->model.layer_count || *config->model.name) return zoo_check(config);
-    return config_fail_key(config, "model.name", "no model: set model.name, or model.layers");
-}
-
 Status job_check(Config **config, const Verb *verb, int argc, char **argv)
 {
     TRY(load_config(config, argc, argv));
-    Status status = check_model(*config);
-    if (status == OK && verb->traits & VERB_DATA && !(*config)->data.train)
-        status = config_fail_key(*config, "data.train",
-                                 "no training data: set data.train to an HDF5 file");
+    const Config *c = *config;
+    Status status =
+        c->model.layer_count || *c->model.name
+            ? zoo_check(c)
+            : config_fail_key(c, "model.name", "no model: set model.name, or model.layers");
+    if (status == OK && verb->traits & VERB_DATA && !c->data.train)
+        status =
+            config_fail_key(c, "data.train", "no training data: set data.train to an HDF5 file");
     if (status != OK) config_free(config);
     return status;
 }

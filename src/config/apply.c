@@ -142,14 +142,6 @@ static Status unknown_section_fail(const char *word)
     return fail(ERR_CONFIG, "unknown section '%s'; `weft help` lists all", word);
 }
 
-/* Reads a node of the file into the field of option i. */
-static Status read_option(Config *config, int i, const YamlNode *node)
-{
-    Reading reading = {.option = &options[i], .config = config, .at = node};
-    Status status = options[i].kind->read(&reading, option_field(&options[i], config), node);
-    return status == OK ? OK : node_fail(config, reading.at, options[i].key);
-}
-
 static Status apply_pair(Config *config, const char *section, const YamlNode *key,
                          const YamlNode *value)
 {
@@ -162,7 +154,9 @@ static Status apply_pair(Config *config, const char *section, const YamlNode *ke
                     fail_message());
     }
     config->place[i] = (ConfigPlace){SOURCE_FILE, key->line, key->column, NULL};
-    return read_option(config, i, value);
+    Reading reading = {.option = &options[i], .config = config, .at = value};
+    Status status = options[i].kind->read(&reading, option_field(&options[i], config), value);
+    return status == OK ? OK : node_fail(config, reading.at, options[i].key);
 }
 
 /* Returns the index of the section, or -1. */
@@ -219,13 +213,6 @@ static void apply_section(Config *config, const char *section, const YamlNode *n
         faults_add(faults, apply_pair(config, section, node->key[i], node->item[i]));
 }
 
-/* Fails because a key at the top of the file is no section. */
-static Status refuse_section(const Config *config, const YamlNode *key)
-{
-    unknown_section_fail(key->text);
-    return fail(ERR_CONFIG, "%s:%d:%d: %s", config->path, key->line, key->column, fail_message());
-}
-
 void apply_tree(Config *config, const YamlNode *root, Faults *faults)
 {
     if (root->kind != YAML_MAP) {
@@ -235,11 +222,15 @@ void apply_tree(Config *config, const YamlNode *root, Faults *faults)
         return;
     }
     for (int i = 0; i < root->count; ++i) {
-        int s = find_section(root->key[i]->text);
-        if (s < 0)
-            faults_add(faults, refuse_section(config, root->key[i]));
-        else
+        const YamlNode *key = root->key[i];
+        int s = find_section(key->text);
+        if (s >= 0) {
             apply_section(config, sections[s].name, root->item[i], faults);
+        } else {
+            unknown_section_fail(key->text);
+            faults_add(faults, fail(ERR_CONFIG, "%s:%d:%d: %s", config->path, key->line,
+                                    key->column, fail_message()));
+        }
     }
 }
 

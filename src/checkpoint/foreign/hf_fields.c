@@ -7,11 +7,6 @@
 
 enum { DESCRIPTION_BYTES = 16 << 20, DEEPEST = 8 };
 
-static void skip_blanks(JsonScan *s)
-{
-    while (s->at < s->end && strchr(" \t\r\n", *s->at) && *s->at) ++s->at;
-}
-
 /* Adds a field. Takes ownership of `name` and `value`. */
 static HfField *add(HfFields *f, char *name, HfKind kind, char *value)
 {
@@ -67,7 +62,7 @@ static Status scan_value(JsonScan *s, HfFields *f, char *name, int depth)
     HfKind kind = HF_TEXT;
     char *value = NULL;
     Status st;
-    skip_blanks(s);
+    while (s->at < s->end && strchr(" \t\r\n", *s->at) && *s->at) ++s->at;
     const char next = s->at < s->end ? *s->at : 0;
     if (next == '{') {
         const int first = f->count;

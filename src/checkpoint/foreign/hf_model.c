@@ -303,14 +303,6 @@ static const HfRow *find_row(const char *name, const HfType *type)
     return NULL;
 }
 
-static Status store(HfModel *m, const HfFields *f, const HfRow *row, const HfField *field)
-{
-    void *to = (char *)m + row->offset;
-    if (row->use == USE_COUNT) return hf_count(f, field, to);
-    if (row->use == USE_REAL) return hf_number(f, field, to);
-    return hf_bool(f, field, to);
-}
-
 static bool is_read(const HfRow *row)
 {
     return row->use == USE_COUNT || row->use == USE_REAL || row->use == USE_BOOL;
@@ -331,7 +323,11 @@ static Status read_rows(HfModel *m, HfFields *f, const HfType *type)
         const HfField default_field = {.name = (char *)(uintptr_t)row->name,
                                        .value = (char *)(uintptr_t)absent,
                                        .kind = row->use == USE_BOOL ? HF_BOOL : HF_NUMBER};
-        TRY(store(m, f, row, given && !null ? given : &default_field));
+        const HfField *field = given && !null ? given : &default_field;
+        void *to = (char *)m + row->offset;
+        TRY(row->use == USE_COUNT  ? hf_count(f, field, to)
+            : row->use == USE_REAL ? hf_number(f, field, to)
+                                   : hf_bool(f, field, to));
     }
     return OK;
 }

@@ -131,11 +131,6 @@ static Status find_classes(OnnxExport *e)
 
 /* ---- nodes ---- */
 
-static OnnxValue value_of(const OnnxExport *e, int node)
-{
-    return node == NODE_INPUT ? e->onnx.input : e->value[node];
-}
-
 static Status add_layer(OnnxExport *e, int index)
 {
     const Node *node = &e->graph->node[index];
@@ -145,7 +140,8 @@ static Status add_layer(OnnxExport *e, int index)
                     "exported",
                     node->name, node->kind->name);
     OnnxLayer l = {.graph = &e->onnx, .name = node->name, .spec = &node->spec};
-    for (int k = 0; k < node->spec.x_count; ++k) l.x[k] = value_of(e, node->in[k]);
+    for (int k = 0; k < node->spec.x_count; ++k)
+        l.x[k] = node->in[k] == NODE_INPUT ? e->onnx.input : e->value[node->in[k]];
     for (int k = 0; k < node->spec.w_count; ++k) {
         int param = node->param[k];
         if (e->graph->param[param].tied >= 0) param = e->graph->param[param].tied;

@@ -58,14 +58,6 @@ typedef struct StepTimes {
     OperationTimes *operations;
 } StepTimes;
 
-static void step_times_fini(StepTimes *times)
-{
-    mem_free(&times->step_s);
-    mem_free(&times->update_s);
-    mem_free(&times->rest_s);
-    operation_times_free(&times->operations);
-}
-
 /* Makes a step and sets entry i of the arrays of times. */
 static Status time_step(Trainer *t, StepTimes *times, int i)
 {
@@ -328,17 +320,11 @@ static Status measure(const Config *config, const World *world, const World *tra
     if (st == OK && world->rank == 0) print(&machine, step_s, o->save);
     if (st == OK) warn_if_busy(world, trainer_world, &times);
     machine_fini(&machine);
-    step_times_fini(&times);
+    mem_free(&times.step_s);
+    mem_free(&times.update_s);
+    mem_free(&times.rest_s);
+    operation_times_free(&times.operations);
     return st;
-}
-
-static Status check_job(const Job *job)
-{
-    const Config *config = job->config;
-    if (config->train.device == DEVICE_CUDA)
-        return config_fail_key(config, "train.device",
-                               "weft bench machine measures operations on CPUs only");
-    return bench_check_servers(config, "machine");
 }
 
 static Status run_job(Job *job, const MachineOptions *o)
@@ -347,7 +333,10 @@ static Status run_job(Job *job, const MachineOptions *o)
     World alone = world_alone();
     Input input;
     char path[DATA_PATH];
-    TRY(check_job(job));
+    if (config->train.device == DEVICE_CUDA)
+        return config_fail_key(config, "train.device",
+                               "weft bench machine measures operations on CPUs only");
+    TRY(bench_check_servers(config, "machine"));
     TRY(bench_input_parse(o->input, &input));
     TRY(bench_data_begin(job, &input, path));
     bool replicas_only = config->grid.pp * config->grid.tp == 1;

@@ -157,13 +157,6 @@ static void scale_fini(Scale *s)
     machine_fini(&s->machine);
 }
 
-/* Reads the file of the machine's times on rank 0, if one is given. Collective. */
-static Status read_machine(Scale *s, const World *world)
-{
-    bool reads = *s->machine_path && world->rank == 0;
-    return status_agree(world, reads ? machine_read(&s->machine, s->machine_path) : OK);
-}
-
 static Status run_job(Job *job, const ScaleOptions *o)
 {
     Config *config = job->config;
@@ -178,7 +171,8 @@ static Status run_job(Job *job, const ScaleOptions *o)
     TRY(bench_check_servers(config, "scale"));
     TRY(bench_input_parse(o->input, &input));
     TRY(grid_shape(&s.shape, config, job->world.size));
-    TRY(read_machine(&s, &job->world));
+    const bool reads = *s.machine_path && job->world.rank == 0;
+    TRY(status_agree(&job->world, reads ? machine_read(&s.machine, s.machine_path) : OK));
     make_rows(&s, s.shape, batch);
     /* if random data are generated, there must be enough for the largest batch */
     config->train.batch = s.weak[s.count - 1].batch;

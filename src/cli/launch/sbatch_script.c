@@ -276,12 +276,6 @@ static void put_title(const Script *s, FILE *out)
     fputs(s->hosts ? hosts_comment : slurm_comment, out);
 }
 
-static void put_more(const char *words, FILE *out)
-{
-    for (const char *at = words; *(at += strspn(at, " ")); at += strcspn(at, " "))
-        fprintf(out, "#SBATCH %.*s\n", (int)strcspn(at, " "), at);
-}
-
 static void put_memory_comment(const Script *s, FILE *out)
 {
     int rank_mb = s->gpus ? SCRIPT_GPU_RANK_MB : SCRIPT_RANK_MB;
@@ -323,7 +317,9 @@ static void put_options(const Script *s, FILE *out)
         fputs("#SBATCH --chdir=", out);
         put_value(out, s->folder);
     }
-    if (s->more) put_more(s->more, out);
+    /* one line for each option in s->more */
+    for (const char *at = s->more; at && *(at += strspn(at, " ")); at += strcspn(at, " "))
+        fprintf(out, "#SBATCH %.*s\n", (int)strcspn(at, " "), at);
     fputs(options_comment, out);
     if (s->gpus) fputs(gpus_comment, out);
     put_memory_comment(s, out);

@@ -82,13 +82,6 @@ static int replicas_in(const Supervisor *s, int ranks)
     return (ranks - s->servers) / s->ranks_per_replica;
 }
 
-/* Returns the number of ranks of the configuration's grid, or 0 if grid.dp is not set. */
-static int64_t ranks_of_grid(const Supervisor *s)
-{
-    int64_t dp = s->config->grid.dp;
-    return dp > 0 ? ranks_of(s, dp) : 0;
-}
-
 /* Checks that there are as many hosts as --nnodes says, and that they have room for s->ranks_wanted
  * ranks. */
 static Status check_ranks(Supervisor *s)
@@ -119,7 +112,7 @@ static Status count_ranks(Supervisor *s)
         return fail(ERR_USAGE, "-n %lld is more than --nnodes %lld times --nproc-per-node %lld",
                     (long long)ranks, (long long)f->nodes, (long long)f->per_node);
     if (ranks == 0 && f->nodes > 0 && f->per_node > 0) ranks = f->nodes * f->per_node;
-    if (ranks == 0) ranks = ranks_of_grid(s);
+    if (ranks == 0 && s->config->grid.dp > 0) ranks = ranks_of(s, s->config->grid.dp);
     if (ranks == 0 && s->hosts.count > 0) ranks = rank_capacity(&s->hosts, (int)f->nodes);
     if (ranks == 0) ranks = f->per_node > 0 ? f->per_node : ranks_of(s, 1);
     if (ranks > RANKS_MAX)

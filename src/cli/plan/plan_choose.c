@@ -209,12 +209,6 @@ static void try_order(Choosing *c, Candidate candidate, int order)
     }
 }
 
-static void try_grid(Choosing *c, const GridBound *grid)
-{
-    for (int o = 0; o < (grid->shape.pp > 1 ? ORDERS : 1); ++o)
-        try_order(c, (Candidate){.shape = grid->shape}, o);
-}
-
 /* Computes the bound of a grid from its plan with the first schedule. If that plan has no forecast,
  * counts its outcome and returns false. */
 static bool bound_grid(Choosing *c, GridShape shape, GridBound *grid)
@@ -279,7 +273,8 @@ static void search(Choosing *c)
         if (c->input->ranks % tp == 0) list_depths(c, tp, &list);
     qsort(list.grid, (size_t)list.count, sizeof *list.grid, by_least);
     for (int i = 0; i < list.count && list.grid[i].least_s <= c->best_s * (1 + NEAR); ++i)
-        try_grid(c, &list.grid[i]);
+        for (int o = 0; o < (list.grid[i].shape.pp > 1 ? ORDERS : 1); ++o)
+            try_order(c, (Candidate){.shape = list.grid[i].shape}, o);
     mem_free(&list.grid);
 }
 

@@ -130,11 +130,6 @@ static void print_cards(const Hardware *h)
     }
 }
 
-static const char *word_or_dash(const char *word)
-{
-    return *word ? word : "-";
-}
-
 /* Prints the GPUs, and a table with the kind of connection between any two GPUs, and between GPUs
  * and network cards. */
 static void print_gpus(const Hardware *h)
@@ -156,7 +151,10 @@ static void print_gpus(const Hardware *h)
     }
     for (int i = 0; i < h->card_count; ++i) {
         printf("    %-12s", h->card[i].name);
-        for (int k = 0; k < h->gpu_count; ++k) printf(" %6s", word_or_dash(h->gpu[k].card_link[i]));
+        for (int k = 0; k < h->gpu_count; ++k) {
+            const char *link = h->gpu[k].card_link[i];
+            printf(" %6s", *link ? link : "-");
+        }
         printf("\n");
     }
 }
