@@ -135,15 +135,6 @@ static char *text_end(const char *folder, const char *name, size_t most)
     return kept;
 }
 
-/* Reads topo.json, if there is one. */
-static Status read_topology(RunFiles *run, const char *folder)
-{
-    char *path = mem_format("%s/topo.json", folder);
-    Status st = access(path, F_OK) == 0 ? topo_read(&run->topo, path) : OK;
-    mem_free(&path);
-    return st;
-}
-
 /* Reads metrics.jsonl. The folder of each run that has logged a step has this file. */
 static Status read_metrics(RunFiles *run, const char *folder)
 {
@@ -164,7 +155,9 @@ Status run_files_read(RunFiles *run, const char *folder)
     *run = (RunFiles){.folder = folder};
     Status st = read_metrics(run, folder);
     if (st == OK) st = ledger_read(folder, &run->ledger);
-    if (st == OK) st = read_topology(run, folder);
+    char *topo = mem_format("%s/topo.json", folder);
+    if (st == OK && access(topo, F_OK) == 0) st = topo_read(&run->topo, topo);
+    mem_free(&topo);
     if (st == OK) {
         run->config = text_end(folder, "config.yaml", TEXT_BYTES);
         run->log = text_end(folder, "log.txt", LOG_BYTES);

@@ -108,11 +108,6 @@ static bool boxes_touch(Box left, Box right)
     return right.x0 - left.x1 < 0.5;
 }
 
-static bool boxes_alike(Box a, Box b)
-{
-    return a.look == b.look && a.chunk == b.chunk;
-}
-
 static bool box_is_narrow(Box b)
 {
     return b.x1 - b.x0 < NARROW;
@@ -125,7 +120,8 @@ static void group_close(Svg *s)
 {
     Box group = s->group;
     bool joined = group.micro < 0 && s->last.micro < 0;
-    if (joined && boxes_touch(s->last, group) && boxes_alike(s->last, group)) {
+    if (joined && boxes_touch(s->last, group) && s->last.look == group.look &&
+        s->last.chunk == group.chunk) {
         s->last.x1 = group.x1;
         return;
     }
@@ -153,13 +149,6 @@ static void box_add(Svg *s, Box next)
     group->x1 = next.x1;
 }
 
-static void row_end(Svg *s)
-{
-    group_close(s);
-    box_write(s, s->last);
-    s->group = s->last = (Box){0};
-}
-
 static void put_stage(Svg *s, int stage)
 {
     s->y = TOP + stage * s->row_height;
@@ -173,7 +162,9 @@ static void put_stage(Svg *s, int stage)
         box_add(s, (Box){LEFT + span.start * s->scale, LEFT + span.end * s->scale, look_of(t.kind),
                          schedule_index_on_stage(s->schedule, t.chunk), t.micro});
     }
-    row_end(s);
+    group_close(s);
+    box_write(s, s->last);
+    s->group = s->last = (Box){0};
 }
 
 static void put_legend(const Svg *s)

@@ -37,13 +37,6 @@ static double pair_seconds(const World *world, double budget_s)
     return budget_s / (pairs_rounds(world->size, world->size) * (world->size / 2 + 1) + 1);
 }
 
-static void measure_links(const World *world, PairLink *link, double pair_s, LinkRow row)
-{
-    int rounds = pairs_rounds(world->size, world->size);
-    for (int round = 0; round < rounds; ++round)
-        measure_round(world, link, rounds, round, pair_s, row);
-}
-
 /* Measures the slow pairs, at most the REPEATED_MAX slowest, once more, one after the other. Keeps
  * the higher rate of each pair, so that these pairs are reported only if they were slow twice. All
  * ranks have the same matrices, so they find the same pairs. */
@@ -87,7 +80,9 @@ Status topo_measure(Topology *t, const World *world, double budget_s)
     LinkRow rows = {row, row + ranks, row + 2 * ranks};
     PairLink link = {.comm = world->comm, .buffer = mem_pages_new(2 * PAIR_BYTES_MAX)};
     topo_describe(t, world);
-    if (world->size > 1) measure_links(world, &link, pair_s, rows);
+    int rounds = pairs_rounds(world->size, world->size);
+    for (int round = 0; round < rounds; ++round)
+        measure_round(world, &link, rounds, round, pair_s, rows);
     t->latency_s = gather_rows(world, rows.latency_s);
     t->bytes_per_s = gather_rows(world, rows.bytes_per_s);
     t->together_bytes_per_s = gather_rows(world, rows.together_bytes_per_s);

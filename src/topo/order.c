@@ -182,12 +182,6 @@ static bool reverse_one(const Points *p, int *row)
     return false;
 }
 
-/* Reverses parts of the row until no reversal makes its slowest link faster. */
-static void improve(const Points *p, int *row)
-{
-    while (reverse_one(p, row)) continue;
-}
-
 static void row_heuristic(const Points *p, int *row)
 {
     for (int i = 0; i < p->count; ++i) row[i] = i;
@@ -197,7 +191,7 @@ static void row_heuristic(const Points *p, int *row)
             if (rate_of(p, row[i], row[k]) > rate_of(p, row[i], row[next])) next = k;
         swap(&row[i + 1], &row[next]);
     }
-    improve(p, row);
+    while (reverse_one(p, row)) continue;
 }
 
 /* Finds a row of the points. Returns true if it is certainly the best row. */

@@ -26,18 +26,13 @@ bool transport_one_node(const Trainer *t, int ranks)
     return t->node_ranks > 0 ? ranks <= t->node_ranks : t->world->one_node;
 }
 
-/* Returns whether the ranks over which this rank's gradients are summed (grid.dp_world) are on one
- * node. Before the grid is made the answer is that of transport_one_node for the first stage. */
-static bool replicas_on_one_node(const Trainer *t)
-{
-    if (t->grid_ready) return t->grid.dp_world.one_node;
-    return transport_one_node(t, t->shape.dp * t->shape.tp);
-}
-
+/* Returns the transport of the sums of this rank's gradients over the ranks of grid.dp_world. */
 static int sums_transport(const Trainer *t)
 {
-    return comm_transport(t->config->grid.transport, replicas_on_one_node(t),
-                          t->backend->table->host_memory);
+    /* before the grid is made, the answer for the first stage */
+    const bool one_node = t->grid_ready ? t->grid.dp_world.one_node
+                                        : transport_one_node(t, t->shape.dp * t->shape.tp);
+    return comm_transport(t->config->grid.transport, one_node, t->backend->table->host_memory);
 }
 
 bool train_sums_by_mpi(const Trainer *t)

@@ -23,16 +23,11 @@ void detections_loss_parts(double loss, const double column[2], double part[LOSS
     part[LOSS_PART_CLASS] = rest < 1e-6 * loss ? 0 : rest;
 }
 
-static bool collects_boxes(const Trainer *t)
-{
-    return loss_info(t->config)->reads == LOSS_READS_BOXES && train_collects_outputs(t);
-}
-
 Status detections_init(Detections *detections, const Trainer *t, const DataSet *set, bool keeps)
 {
     Detections *d = detections;
     *d = (Detections){.trainer = t, .set = set, .keeps = keeps};
-    if (!collects_boxes(t)) return OK;
+    if (loss_info(t->config)->reads != LOSS_READS_BOXES || !train_collects_outputs(t)) return OK;
     TRY(data_boxes_read(&d->boxes, set));
     data_boxes_map_classes(&d->boxes, set);
     d->eval = coco_eval_new((int)t->graph->classes);

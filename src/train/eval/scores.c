@@ -18,16 +18,11 @@ bool train_collects_outputs(const Trainer *t)
     return t->grid.pp_rank == stage && t->grid.tp_rank == 0;
 }
 
-static bool collects_scores(const Trainer *t)
-{
-    return loss_info(t->config)->results == LOSS_RESULTS_LOGIT && train_collects_outputs(t);
-}
-
 void scores_init(Scores *scores, const Trainer *t, int64_t steps)
 {
     int64_t micro = t->micro_batch * t->rows_per_sample;
     *scores = (Scores){.exact = t->config->train.auc == AUC_EXACT};
-    if (!collects_scores(t)) return;
+    if (loss_info(t->config)->results != LOSS_RESULTS_LOGIT || !train_collects_outputs(t)) return;
     size_t rows = (size_t)(scores->exact ? steps * t->micro_batches_local * micro : micro);
     scores->logit = mem_new(rows * sizeof *scores->logit);
     scores->label = mem_new(rows * sizeof *scores->label);
@@ -64,15 +59,6 @@ void *gather_arrays(const World *world, const void *mine, size_t *bytes)
     return out;
 }
 
-/* Adds the ranks' counters, on all ranks. */
-static BinarySums add_sums(const World *world, const BinarySums *mine)
-{
-    BinarySums sum = {.right = 0};
-    if (mine) sum = *mine;
-    world_add(world, (int64_t *)&sum, BINARY_COUNTERS);
-    return sum;
-}
-
 static double auc_of_all(const World *world, const Scores *scores)
 {
     /* a label has as many bytes as a logit */
@@ -91,7 +77,9 @@ void scores_line(const Scores *scores, const Trainer *t, EvalLine *line)
     const World *world = t->world;
     line->auc_kind = train_auc_kind(t->config);
     if (!line->auc_kind) return;
-    BinarySums sums = add_sums(world, scores->sums);
+    BinarySums sums = {.right = 0};
+    if (scores->sums) sums = *scores->sums;
+    world_add(world, (int64_t *)&sums, BINARY_COUNTERS);
     BinaryFigures figures = binary_figures(&sums);
     if (scores->exact) figures.auc = auc_of_all(world, scores);
     world_bcast(world, &figures, sizeof figures, 0);

@@ -25,15 +25,6 @@ void run_ledger_begin(Run *r)
     free(versions);
 }
 
-static RankTimes times_of_rank(const Run *r)
-{
-    RankTimes mine = {.steps = r->trainer->step - r->ledger_from.step,
-                      .stage = r->trainer->plan->stage};
-    for (int p = 0; p < PHASE_COUNT; ++p)
-        mine.phase_s[p] = phase_s((Phase)p) - r->ledger_from.phase_s[p];
-    return mine;
-}
-
 /* Computes the run's ledger as the mean of the ranks' ledgers, and finds the busiest rank. */
 static void add_ranks(Ledger *ledger, const RankTimes *all)
 {
@@ -96,7 +87,11 @@ void run_ledger_end(Run *r)
     Executor *executor = r->trainer->executor;
     size_t chunks = (size_t)trainer_schedule(r->trainer)->shape.chunks_per_stage,
            ranks = (size_t)world->size;
-    RankTimes mine = times_of_rank(r), *all = mem_new(ranks * sizeof *all);
+    RankTimes mine = {.steps = r->trainer->step - r->ledger_from.step,
+                      .stage = r->trainer->plan->stage};
+    for (int p = 0; p < PHASE_COUNT; ++p)
+        mine.phase_s[p] = phase_s((Phase)p) - r->ledger_from.phase_s[p];
+    RankTimes *all = mem_new(ranks * sizeof *all);
     ChunkTime *time = mem_new(ranks * chunks * sizeof *time);
     world_gather(world, &mine, sizeof mine, all);
     world_gather(world, executor_chunk_times(executor), chunks * sizeof *time, time);

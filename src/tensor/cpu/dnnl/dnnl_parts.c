@@ -350,11 +350,6 @@ static const OwnTable parts_table = {.scratch_bytes = parts_scratch_bytes,
 
 /* ---- the kernel ---- */
 
-static bool is_convolution(const KernelSpec *spec)
-{
-    return spec->kind == KERNEL_CONV_FORWARD || spec->kind == KERNEL_CONV_DATA;
-}
-
 /* Plans *kernel as oneDNN's kernel of a convolution if this kernel adds in the same order with any
  * number of threads; else leaves *kernel NULL. */
 static Status plan_undivided(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec, const Parts *p)
@@ -389,7 +384,8 @@ Status parts_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec)
     threads_set(1);
     Status status = kernel_plan_onednn(&p->whole, dnnl, spec);
     threads_set(p->threads);
-    if (status == OK && is_convolution(spec)) status = plan_undivided(kernel, dnnl, spec, p);
+    if (status == OK && (spec->kind == KERNEL_CONV_FORWARD || spec->kind == KERNEL_CONV_DATA))
+        status = plan_undivided(kernel, dnnl, spec, p);
     if (status == OK && !*kernel) {
         divide(p, spec, kernel_format(p->whole, ROLE_W));
         threads_set(1);

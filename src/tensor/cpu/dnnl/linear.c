@@ -133,11 +133,6 @@ static Status plan_weight(Linear *l, Dnnl *dnnl, const LinearSpec *s)
     return copy_new(&l->weight_copy, dnnl, kernel_format(l->weight, ROLE_W), l->stored);
 }
 
-static size_t scratch_bytes(const Kernel *k)
-{
-    return k ? align_up(kernel_scratch_bytes(k)) : 0;
-}
-
 /* Approximate number of bytes that oneDNN keeps for the reorder that packs a weight; weights of one
  * shape share the reorder. Measured with smaps: two reorders for each of mobilenet_v2's 54 weights
  * took 0.8 MB of heap and 1.2 MB of code. */
@@ -149,7 +144,7 @@ static void plan_sizes(Op *op, Linear *l)
                                  l->forward_copy, l->data_copy, l->weight_copy};
     size_t scratch = 0;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i) {
-        size_t bytes = scratch_bytes(all[i]);
+        size_t bytes = all[i] ? align_up(kernel_scratch_bytes(all[i])) : 0;
         if (bytes > scratch) scratch = bytes;
     }
     l->weight_at = scratch;

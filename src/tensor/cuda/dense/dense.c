@@ -190,14 +190,6 @@ static void plan_sizes(Op *op, const Dense *d)
     op->flops_backward = op->flops_forward * (op->spec.need_dx[0] + !op->spec.frozen);
 }
 
-static Desc output_desc(const Op *op)
-{
-    const OpSpec *spec = &op->spec;
-    Desc y = cuda_desc(op, spec->y.shape);
-    if (!spec->act_passed && cuda_rows_padded(y.dtype, spec->w[0].dim[0])) y.block = ROW_BLOCK;
-    return y;
-}
-
 /* Returns whether x is read as a flat view of a channels-last image. The columns of the stored
  * weights are then in channels-last order, too. Therefore returns false if the weights must be
  * stored in plain order. */
@@ -223,7 +215,9 @@ static bool dense_inputs_fit(const Op *op, Desc preferred[SPEC_INPUTS])
 static Status dense_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *spec = &op->spec;
-    spec->y = output_desc(op);
+    spec->y = cuda_desc(op, spec->y.shape);
+    if (!spec->act_passed && cuda_rows_padded(spec->y.dtype, spec->w[0].dim[0]))
+        spec->y.block = ROW_BLOCK;
     if (spec->slices.total == 0 && !dense_inputs_fit(op, preferred)) return OK;
     if (spec->act == ACT_SILU || (spec->residual && spec->act == ACT_GELU))
         return fail(ERR_BUG, "cuda: dense cannot fuse silu, nor gelu after a residual");

@@ -5,18 +5,14 @@
 
 enum { PARTS = 3 };
 
-/* Returns the number of places of a level. A place is an anchor of a cell. */
-static int64_t places_of(const OpSpec *s, int level)
-{
-    const int64_t *x = s->x[level].shape.dim;
-    return x[2] * x[3] * (s->anchors.count / s->x_count);
-}
-
-/* Returns the number of places of the first `levels` levels. */
+/* Returns the number of places of the first `levels` levels. A place is an anchor of a cell. */
 static int64_t all_places(const OpSpec *s, int levels)
 {
     int64_t places = 0;
-    for (int l = 0; l < levels; ++l) places += places_of(s, l);
+    for (int l = 0; l < levels; ++l) {
+        const int64_t *x = s->x[l].shape.dim;
+        places += x[2] * x[3] * (s->anchors.count / s->x_count);
+    }
     return places;
 }
 
