@@ -26,8 +26,6 @@ SH
 hold_at() { hold=(run.hook="sh hook.sh $1" run.hook_s=200 run.hook_on=[epoch] run.hook_wait=true); : >hold; }
 at_step() { grep -q "\"step\": *$1[,}]" "runs/$2/metrics.jsonl" 2>/dev/null; }
 last() { echo "runs/$1/checkpoints/step-000000$steps.h5"; }
-# a rank of the run: at most a grandchild
-rank_of() { ps -eo pid=,args= | awk -v name="run.name=$1" '$2 ~ /weft$/ && index($0, name) { print $1 }' | tail -n 1; }
 # one byte in the middle of the tensors is changed; the last half is cut off
 altered() {
     local at byte
@@ -49,7 +47,7 @@ for grid in "grid.zero=0" "grid.zero=1" "grid.zero=2" "grid.zero=3" "grid.tp=2 g
     hold_at 44
     begin killed "${words[@]}" "${hold[@]}"
     holds "$grid: it makes steps" until_ at_step 44 killed
-    kill -KILL "$(rank_of killed)"; rm hold
+    kill -KILL "$(rank_pid 'images.yaml run.name=killed ' 3)"; rm hold
     ! wait "$run" || true
     for name in stopped killed; do
         begin "$name" "${words[@]}"
