@@ -252,8 +252,8 @@ void checkpoint_owners(const CheckpointIo *io, int ranks, int *owner);
  * Collective; all ranks return the same Status. */
 Status checkpoint_load(const World *world, const char *path, CheckpointMeta *meta,
                        const CheckpointIo *io);
-/* Verifies attributes, table of tensors and all checksums of the file `path`. ERR_DATA: the file is damaged,
- * or is no checkpoint. meta may be NULL. Not collective. */
+/* Verifies attributes, table of tensors and all checksums of the file `path`. ERR_DATA: the file is
+ * damaged, or is no checkpoint. meta may be NULL. Not collective. */
 Status checkpoint_verify(const char *path, CheckpointMeta *meta);
 /* A list of tensors. */
 typedef struct CheckpointList {
@@ -294,9 +294,9 @@ Status checkpoint_newest(const char *dir, KnownFiles *good, char **path);
  * names the newest good "step-*.h5" in dir. Not collective. */
 Status checkpoint_check_best(const char *dir, const char *path);
 /* Returns the path of the newest "step-*.h5" in dir without reading its tensors; checkpoint_load
- * verifies them. Returns NULL if there is none, or if its table of tensors or its attributes are damaged;
- * checkpoint_newest then finds the file to load, or fails with the reason. The caller owns the
- * path. Not collective. */
+ * verifies them. Returns NULL if there is none, or if its table of tensors or its attributes are
+ * damaged; checkpoint_newest then finds the file to load, or fails with the reason. The caller owns
+ * the path. Not collective. */
 char *checkpoint_newest_unread(const char *dir);
 /* Finds the newest "step-*.h5" in dir that is not in `seen` and whose table and attributes can be
  * read. *step: the step of that file, or -1 if there is none. Adds all step files of the folder to

@@ -6,9 +6,9 @@
 #include "data/set.h"
 
 /* Mean and deviation, over all frames of the segments of a set of fields, of its variables, and of
- * their changes from frame to frame where targets are such changes. They are measured in blocks of frames, which may be divided
- * among ranks; the results have the same bits with any number of threads and ranks. A row is one
- * mean with its deviation (FieldStat).
+ * their changes from frame to frame where targets are such changes. They are measured in blocks of
+ * frames, which may be divided among ranks; the results have the same bits with any number of
+ * threads and ranks. A row is one mean with its deviation (FieldStat).
  * - data_fields_rows lists the rows that the set needs.
  * - data_fields_measure_blocks writes the moments of blocks first .. first + count - 1 to moments,
  *   FieldMoments[count][rows->count].

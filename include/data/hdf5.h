@@ -20,9 +20,9 @@ void hdf5_begin(void);
 IsolatedJob hdf5_unpack_limits(int64_t bytes, int64_t kept_bytes);
 /* Checks that the bytes of an open HDF5 data set (`dataset`, hid_t) are in the open file (`file`,
  * hid_t); if they are not, reading the data set by its offset would give other bytes. ERR_DATA: the
- * bytes are behind an external link, in external storage, or in the files of a virtual data set; the
- * message names the command that copies everything into one file. path, what: names of file and data set,
- * for the message. Call it under hdf5_lock. */
+ * bytes are behind an external link, in external storage, or in the files of a virtual data set;
+ * the message names the command that copies everything into one file. path, what: names of file and
+ * data set, for the message. Call it under hdf5_lock. */
 Status hdf5_check_in_one_file(int64_t file, int64_t dataset, const char *path, const char *what);
 /* hdf5_access_without_links returns a property list (hid_t) with which objects are opened without
  * following external links. If an object is behind such a link, opening it fails and *is_external

@@ -1,6 +1,6 @@
 /* Tests sets of encoded pictures: evaluation equals Pillow to the byte; training does not depend on
- * the number of threads; orientations; broken files; pictures that other programs have written; keys of crops and
- * colours also on sets of decoded pictures. */
+ * the number of threads; orientations; broken files; pictures that other programs have written;
+ * keys of crops and colours also on sets of decoded pictures. */
 #include "encoded.h"
 
 #include "image/picture.h"

@@ -16,7 +16,8 @@
 
 /* Finds the factor between the grids along one axis, which have `inputs` and `targets` rows (or
  * columns). Sets *input and *target to the numbers of rows of the inputs and of the targets that
- * have the same length; one of the two numbers is 1. Returns false if there is no integer factor. */
+ * have the same length; one of the two numbers is 1. Returns false if there is no integer
+ * factor. */
 static bool find_factor(int64_t inputs, int64_t targets, int64_t *input, int64_t *target)
 {
     *input = inputs > targets ? inputs / targets : 1;
