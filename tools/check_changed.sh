@@ -14,6 +14,7 @@ tests=() # in order, some of them twice
 program=0
 add_module() { # MODULE : prints its test programs
     local source
+    [ "$1" != cuda ] || return 0
     for source in tests/"$1"/test_*.c tests/"$1"/*.sh; do
         [ ! -e "$source" ] || tests+=("$source")
     done
@@ -25,7 +26,8 @@ unknown=()
 for file in "${changed[@]}"; do
     case $file in
         tests/cluster/* | tests/crash/* | tests/matrix/*) echo "left out: $file, which its own target runs";;
-        tests/*/test_*.c | tests/cli/*.sh | tests/cuda/*.sh) [ ! -e "$file" ] || tests+=("$file");;
+        tests/cuda/*) echo "left out: $file: make check-cuda-emulated runs the tests of GPUs, and on a GPU make check-cuda";;
+        tests/*/test_*.c | tests/cli/*.sh) [ ! -e "$file" ] || tests+=("$file");;
         src/* | include/* | tests/*/* | *.md) ;;
         *) unknown+=("$file");;
     esac

@@ -79,6 +79,16 @@ static void stopped(Rank *r)
     if (r->world.rank > 0) forever();
 }
 
+/* The other ranks wait in a sum over all ranks, between two phases of a step. */
+static void sum(Rank *r)
+{
+    int64_t one = 1;
+    beat_step_begin(6);
+    computes();
+    if (r->world.rank == 2) raise(SIGSTOP);
+    world_add(&r->world, &one, 1);
+}
+
 /* mpirun is stopped until the watchdog has reported, because mpirun would end the job first. */
 static void dies(void)
 {
@@ -214,6 +224,14 @@ static const Case cases[] = {
      {"rank 2 on ", "has been stopped by a signal for ",
       "it is at backward of chunk 2, micro-batch 3, step 6",
       "waits for a message (7) of rank 2, micro-batch 3, step 6"},
+     "no rank has made progress"},
+    {"sum",
+     sum,
+     3,
+     300,
+     ERR_IO,
+     {"rank 2 on ", "has been stopped by a signal for ", "rank 0 on ",
+      "waits for messages of other ranks, step 6"},
      "no rank has made progress"},
     {"dead",
      dead,

@@ -110,8 +110,8 @@ void world_collect_wait(WorldCollect **collect)
     if (!c) return;
     if (c->bytes)
         receive_wait(c);
-    else if (c->count > 0)
-        MPI_CHECK(MPI_Waitall(c->count, c->request, MPI_STATUSES_IGNORE));
+    else
+        for (int i = 0; i < c->count; ++i) mpi_await(&c->request[i]);
     mem_free(&c->bytes);
     mem_free(&c->request);
     mem_free(collect);

@@ -287,7 +287,7 @@ void world_send_begin(WorldSend *send, const World *world, int rank, const void 
 
 void world_send_wait(WorldSend *send)
 {
-    if (send->begun) MPI_CHECK(MPI_Wait(&send->request, MPI_STATUS_IGNORE));
+    if (send->begun) mpi_await(&send->request);
     send->begun = false;
 }
 

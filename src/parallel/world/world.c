@@ -248,8 +248,10 @@ static void sum(const World *world, void *data, int64_t count, MPI_Datatype type
     if (world->comm == MPI_COMM_NULL) return;
     for (int64_t done = 0; done < count; done += most) {
         int piece = (int)(count - done < most ? count - done : most);
-        MPI_CHECK(
-            MPI_Allreduce(MPI_IN_PLACE, (int64_t *)data + done, piece, type, MPI_SUM, world->comm));
+        MPI_Request request;
+        MPI_CHECK(MPI_Iallreduce(MPI_IN_PLACE, (int64_t *)data + done, piece, type, MPI_SUM,
+                                 world->comm, &request));
+        mpi_await(&request);
     }
 }
 
