@@ -74,6 +74,7 @@ static void test_size_limit(void)
         CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "free"));
         /* the limit is not the disk's, so the message must not suggest to free disk space */
         CU_ASSERT_PTR_NULL(strstr(fail_message(), CHECKPOINT_MAKE_ROOM));
+        CU_ASSERT_PTR_NULL(strstr(fail_message(), "(null)"));
         expect_no_part(path);
         expect_good(path, 1);
     }

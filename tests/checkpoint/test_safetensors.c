@@ -207,5 +207,12 @@ static void golden(void)
     end();
 }
 
+static void types(void)
+{
+    for (int t = 0; t < SAFE_TYPE_COUNT; ++t)
+        CU_ASSERT_EQUAL(safe_type_find(safe_type_name((SafeType)t)), t);
+    CU_ASSERT_EQUAL(safe_type_find("F"), SAFE_TYPE_COUNT);
+}
+
 TEST_MAIN("safetensors", {"malformed", malformed}, {"bounds", bounds}, {"lengths", lengths},
-          {"allowed", allowed}, {"golden", golden})
+          {"allowed", allowed}, {"golden", golden}, {"types", types})

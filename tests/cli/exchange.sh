@@ -54,6 +54,9 @@ check 0 '' "$WEFT" train net.yaml
 there_and_back net "torchvision's models"
 named net batch_norm1.running_var 8
 holds 'PyTorch counts batches' grep -qa '"batch_norm1.num_batches_tracked":{"dtype":"I64","shape":\[\]' net.safetensors
+# the bytes of the file: 8 for the header's length, the header, the values
+at=$(grep -ao '"batch_norm1.num_batches_tracked":{[^}]*"data_offsets":\[[0-9]*' net.safetensors | grep -o '[0-9]*$')
+holds 'three of them' test "$(od -An -td8 -j $((8 + $(od -An -td8 -N8 net.safetensors) + at)) -N8 net.safetensors | tr -d ' ')" = 3
 sed 's|batch_norm1[.]weight|batch_norm1/weight|' net.safetensors >slash.safetensors
 check 65 "batch_norm1/weight (F32 8) has a name that is none in a checkpoint" "$WEFT" ckpt import slash.safetensors -o slash.h5
 sed 's|batch_norm1[.]weight|bat\\u001bm1.weight|' net.safetensors >escape.safetensors
