@@ -333,10 +333,24 @@ static void test_other_storage(void)
     end();
 }
 
+/* A tensor without dimensions is refused; a checkpoint's tensors have one to four. */
+static void test_scalar(void)
+{
+    begin();
+    hid_t file = open_copy(), space = H5Screate(H5S_SCALAR);
+    CU_ASSERT(H5Ldelete(file, "/params/fc.weight", H5P_DEFAULT) >= 0);
+    H5Dclose(H5Dcreate2(file, "/params/fc.weight", H5T_IEEE_F32LE, space, 0, 0, 0));
+    H5Sclose(space);
+    H5Fclose(file);
+    refused(ERR_DATA, "has other than 1 to 4 dimensions");
+    end();
+}
+
 TEST_MAIN("damage", {"truncated anywhere", test_truncated},
           {"missing, empty, text, other HDF5", test_not_a_checkpoint},
           {"a flipped bit in a tensor", test_flip_in_data}, {"flipped bits anywhere", test_flips},
           {"another model", test_other_model}, {"altered through HDF5", test_altered},
           {"tensors under other names", test_exchanged},
           {"a tensor in another file", test_external_link},
-          {"a tensor stored in other files", test_other_storage})
+          {"a tensor stored in other files", test_other_storage},
+          {"a tensor without dimensions", test_scalar})

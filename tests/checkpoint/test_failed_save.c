@@ -33,6 +33,17 @@ ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
     return put;
 }
 
+/* Replaces fsync, which fails while sync_fails is true. */
+static bool sync_fails;
+int fsync(int fd)
+{
+    int (*real)(int);
+    *(void **)&real = dlsym(RTLD_NEXT, "fsync");
+    if (!sync_fails) return real(fd);
+    errno = EIO;
+    return -1;
+}
+
 static void expect_no_part(const char *path)
 {
     char *dir = mem_text(path);
@@ -297,8 +308,24 @@ static void test_not_finite(void)
     fixture_clean(folder);
 }
 
+/* A disk that cannot keep the bytes: the file has been written, and is not kept. */
+static void test_no_sync(void)
+{
+    const char *folder = fixture_folder();
+    char *path = fixture_path(folder, "step-00000001.h5");
+    CHECK_OK(fixture_save(path, 1, 1));
+    sync_fails = true;
+    CHECK_FAILS(fixture_save(path, 1, 2), ERR_IO, "writing failed");
+    sync_fails = false;
+    expect_no_part(path);
+    expect_good(path, 1);
+    mem_free(&path);
+    fixture_clean(folder);
+}
+
 TEST_MAIN("failed_save", {"altered while written", test_altered},
           {"written in parts", test_short_writes}, {"not finite", test_not_finite},
           {"no folder", test_no_folder}, {"a limit on file sizes", test_size_limit},
           {"a full disk", test_full_disk}, {"no inodes", test_no_inodes},
-          {"a tensor that cannot be read", test_unreadable}, {"killed while saving", test_killed})
+          {"a tensor that cannot be read", test_unreadable}, {"killed while saving", test_killed},
+          {"a sync that fails", test_no_sync})
