@@ -116,12 +116,10 @@ in_use() {
 # which take processor time while they wait for messages.
 while [ $((${#light[@]} + ${#others[@]})) -gt 0 ]; do
     in_use light; room=$((100 * jobs - used))
-    in_use other; room=$((room - used))
-    half=$((${#light[@]} > 0 ? 50 * jobs - used : room))
-    begin $((half < room ? half : room)) other ${others[@]+"${others[@]}"}
+    in_use other; half=$((${#light[@]} > 0 ? 50 * jobs : 100 * jobs))
+    begin $((room < half ? room - used : half - used)) other ${others[@]+"${others[@]}"}
     others=(${later[@]+"${later[@]}"})
     in_use other
-    room=$((100 * jobs - used)); in_use light
     begin $((room - used)) light ${light[@]+"${light[@]}"}
     light=(${later[@]+"${later[@]}"})
     [ $((${#light[@]} + ${#others[@]})) = 0 ] || wait -n

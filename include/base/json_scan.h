@@ -44,6 +44,8 @@ Status json_scan_real(JsonScan *scan, double *value);
 /* Skips any value. Its texts and numbers may have any length, but each may be inside at most 15
  * brackets of the value. Skipped numbers and words are not checked: 1-2 and nil are accepted. */
 Status json_scan_skip(JsonScan *scan);
+/* Skips blanks and returns the next byte without reading it; 0 at the end. */
+char json_scan_peek(JsonScan *s);
 /* Checks that only blanks follow. */
 Status json_scan_end(JsonScan *scan);
 

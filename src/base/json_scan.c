@@ -37,8 +37,7 @@ static void skip_blanks(JsonScan *s)
         ++s->at;
 }
 
-/* Skips blanks and returns the next byte without reading it; 0 at the end. */
-static char peek(JsonScan *s)
+char json_scan_peek(JsonScan *s)
 {
     skip_blanks(s);
     return s->at < s->end ? *s->at : 0;
@@ -47,7 +46,7 @@ static char peek(JsonScan *s)
 /* Skips blanks and reads the byte c. */
 static Status want(JsonScan *s, char c)
 {
-    if (peek(s) != c) return json_scan_fail(s, "expected '%c'", c);
+    if (json_scan_peek(s) != c) return json_scan_fail(s, "expected '%c'", c);
     ++s->at;
     return OK;
 }
@@ -57,14 +56,14 @@ Status json_scan_open(JsonScan *s, char opening, bool *more)
     char close = opening == '{' ? '}' : ']';
     *more = false;
     TRY(want(s, opening));
-    *more = peek(s) != close;
+    *more = json_scan_peek(s) != close;
     if (!*more) ++s->at;
     return OK;
 }
 
 Status json_scan_more(JsonScan *s, char closing, bool *more)
 {
-    *more = peek(s) == ',';
+    *more = json_scan_peek(s) == ',';
     if (!*more) return want(s, closing);
     ++s->at;
     return OK;
@@ -190,7 +189,7 @@ Status json_scan_key(JsonScan *s, char **key)
 
 Status json_scan_count(JsonScan *s, int64_t *value)
 {
-    char first = peek(s);
+    char first = json_scan_peek(s);
     const char *begin = s->at;
     *value = 0;
     if (first < '0' || first > '9') return json_scan_fail(s, "expected a whole number");
@@ -215,7 +214,7 @@ static bool is_of_word(char c)
  * or null; 0: there is none. The word is not checked. */
 static size_t word_length(JsonScan *s)
 {
-    (void)peek(s);
+    (void)json_scan_peek(s);
     const char *end = s->at;
     while (end < s->end && is_of_word(*end)) ++end;
     return (size_t)(end - s->at);
@@ -291,7 +290,7 @@ static Status skip_text(JsonScan *s)
 /* Skips a value inside `depth` open brackets. */
 static Status skip(JsonScan *s, int depth)
 {
-    char c = peek(s);
+    char c = json_scan_peek(s);
     bool more;
     if (depth == DEPTH) return json_scan_fail(s, "nested more than %d deep", DEPTH);
     if (c == '"') return skip_text(s);

@@ -1,8 +1,7 @@
 /* Tests the loader: every sample once per epoch for any number of replicas and awkward sizes; a
  * loader that begins in the middle of an epoch gives the same batches as one that began the epoch;
- * padding; evaluation in order; several
- * micro-batches in use at once; parts left out; errors are returned; it can be stopped at any
- * time. */
+ * padding; evaluation in order; several micro-batches in use at once; parts left out; errors are
+ * returned; it can be stopped at any time. */
 #include "fixture.h"
 
 #include <math.h>

@@ -62,8 +62,7 @@ static Status scan_value(JsonScan *s, HfFields *f, char *name, int depth)
     HfKind kind = HF_TEXT;
     char *value = NULL;
     Status st;
-    while (s->at < s->end && strchr(" \t\r\n", *s->at) && *s->at) ++s->at;
-    const char next = s->at < s->end ? *s->at : 0;
+    const char next = json_scan_peek(s);
     if (next == '{') {
         const int first = f->count;
         int members = 0;

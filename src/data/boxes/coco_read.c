@@ -15,8 +15,7 @@ static Status read_number(JsonScan *s, double *value)
 {
     static const char *const word[] = {"NaN", "Infinity", "-Infinity"};
     static const double meaning[] = {NAN, INFINITY, -INFINITY};
-    while (s->at < s->end && (*s->at == ' ' || *s->at == '\n' || *s->at == '\t' || *s->at == '\r'))
-        ++s->at;
+    (void)json_scan_peek(s);
     for (int i = 0; i < 3; ++i) {
         size_t bytes = strlen(word[i]);
         if ((size_t)(s->end - s->at) < bytes || memcmp(s->at, word[i], bytes) != 0) continue;
