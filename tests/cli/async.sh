@@ -29,7 +29,7 @@ holds 'an order is a byte a request' test "$(stat -c %s order1/server-0.order)" 
 
 # ranks that are suspended from time to time
 sed 's/steps: 40,/steps: 400,/' job.yaml >slow.yaml
-mpi 4 train slow.yaml run.name=uneven run.order_log=order3 checkpoint.every_steps=200 >uneven 2>&1 &
+background uneven mpi 4 train slow.yaml run.name=uneven run.order_log=order3 checkpoint.every_steps=200
 job=$!
 code=0; stop_in_turn $job slow.yaml || code=$?
 holds "a rank that stands still is waited for where all meet (exit $code)" test $code = 0

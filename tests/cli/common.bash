@@ -45,6 +45,13 @@ soon() {
     done
     return 1
 }
+# background FILES COMMAND... : starts the command with an empty stdin; $! is its process. FILES: a file for stdout and stderr, or OUT,ERR.
+# Both are emptied before the command starts: until a process has opened its output, the file would have the text of the one before.
+background() {
+    local out=${1%,*} err=${1#*,}
+    : >"$out" 2>"$err"
+    "${@:2}" >>"$out" 2>>"$err" </dev/null &
+}
 # own PATTERN : prints the ids of the processes that run in $dir and whose command lines match.
 # Fails if there is none.
 own() {

@@ -24,7 +24,7 @@ begin() { # RANKS WORDS... : starts a run in the background and waits for its fi
     shift
     rm -rf runs
     cp one.h5 a.h5; cp two.h5 b.h5; cp three.h5 c.h5
-    timeout -k 5 100 "$WEFT" train -n "$n" job.yaml "$@" >log 2>&1 &
+    background log timeout -k 5 100 "$WEFT" train -n "$n" job.yaml "$@"
     pid=$!
     soon compgen -G 'runs/r/checkpoints/step-*.h5' >/dev/null
 }
@@ -54,7 +54,7 @@ holds 'it is of the old data' test "$sum" = "$("$WEFT" ckpt info --json "$(newes
 before=$(newest)
 check 65 'holds other data than this run was trained on' timeout 60 "$WEFT" train job.yaml
 cp one.h5 a.h5
-timeout 60 "$WEFT" train job.yaml >log 2>&1 & pid=$!
+background log timeout 60 "$WEFT" train job.yaml; pid=$!
 soon said "resuming from $before"
 sleep 0.5; stops
 
@@ -112,7 +112,7 @@ in_place() { # FILE : copies it into the inode of a.h5 while the run is suspende
 changes_stored() { # WORDS... : stores a.h5 by h5repack with these words, then two.h5 in the same way in the same inode
     h5repack "$@" one.h5 one-stored.h5; h5repack "$@" two.h5 two-stored.h5
     cp one-stored.h5 a.h5; cp three.h5 c.h5; rm -rf runs
-    timeout -k 5 100 "$WEFT" train job.yaml >log 2>&1 & pid=$!
+    background log timeout -k 5 100 "$WEFT" train job.yaml; pid=$!
     soon compgen -G 'runs/r/checkpoints/step-*.h5' >/dev/null
     touch a.h5; soon said 'a.h5: was touched (it was written to), and holds the same data'
     in_place two-stored.h5
@@ -123,7 +123,7 @@ moved='it holds the same data at other offsets'
 moves() {
     h5repack -l y:CHUNK=200 $1 one.h5 one-stored.h5; h5repack -l y:CHUNK=200 $2 one.h5 two-stored.h5
     cp one-stored.h5 a.h5; cp three.h5 c.h5; rm -rf runs
-    timeout -k 5 100 "$WEFT" train job.yaml "${@:3}" >log 2>&1 & pid=$!
+    background log timeout -k 5 100 "$WEFT" train job.yaml "${@:3}"; pid=$!
     soon compgen -G 'runs/r/checkpoints/step-*.h5' >/dev/null
     touch a.h5; soon said 'a.h5: was touched (it was written to), and holds the same data'
     in_place two-stored.h5
@@ -145,7 +145,7 @@ if command -v h5repack >/dev/null; then
     ends 65 "$moved"
     # a file that is not the opened one
     h5repack ${gzip}6 one.h5 a.h5; h5repack $plain one.h5 new.h5; rm -rf runs
-    timeout -k 5 100 "$WEFT" train job.yaml >log 2>&1 & pid=$!
+    background log timeout -k 5 100 "$WEFT" train job.yaml; pid=$!
     soon compgen -G 'runs/r/checkpoints/step-*.h5' >/dev/null
     mv new.h5 a.h5; soon said 'a.h5: was touched (it has '
     stops
@@ -159,7 +159,7 @@ if command -v h5repack >/dev/null; then
     rm -rf runs a.h5; h5repack -l x:CHUNK=1x1x1024x1024 whole.h5 a.h5
     rm whole.h5 x.idx
     sed 's/, test: c.h5//' job.yaml >large.yaml
-    timeout -k 5 100 "$WEFT" train large.yaml model.hidden=[1] train.batch=10 >log 2>&1 & pid=$!
+    background log timeout -k 5 100 "$WEFT" train large.yaml model.hidden=[1] train.batch=10; pid=$!
     soon compgen -G 'runs/r/checkpoints/step-*.h5' >/dev/null
     head -c 2097152 /dev/zero | tr '\0' '\177' | dd of=a.h5 bs=1M seek=130 conv=notrunc status=none
     ends 65 'a.h5: was changed while this run trained on it: it was written to'

@@ -17,7 +17,7 @@ Y
 lines() { wc -l <runs/stopped/metrics.jsonl 2>/dev/null || echo 0; }
 trains() { [ "$(lines)" -gt "$1" ] && ls runs/stopped/checkpoints/step-*.h5; } >/dev/null 2>&1
 nobody() { [ -z "$(rank_pids job.yaml)" ]; }
-start() { timeout -k 5 200 mpirun --oversubscribe --bind-to none -n 4 "$WEFT" train job.yaml >out 2>&1 & job=$!; }
+start() { background out timeout -k 5 200 mpirun --oversubscribe --bind-to none -n 4 "$WEFT" train job.yaml; job=$!; }
 
 start
 soon trains 3
@@ -63,7 +63,7 @@ grid: {servers: 1, geo_steps: 10}
 Y
 for mode in sync geo; do
     rm -rf runs/served
-    timeout -k 5 100 mpirun --oversubscribe --bind-to none -n 3 "$WEFT" train served.yaml grid.mode=$mode >out 2>&1 &
+    background out timeout -k 5 100 mpirun --oversubscribe --bind-to none -n 3 "$WEFT" train served.yaml grid.mode=$mode
     job=$!
     soon sh -c 'ls runs/served/checkpoints/step-*.h5' >/dev/null 2>&1
     victim=$(rank_pid served.yaml 2)

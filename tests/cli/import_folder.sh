@@ -75,7 +75,7 @@ check 0 "" timeout 240 "$WEFT" data import folder -n 2 . --list many.csv -o two_
 holds "the same bytes on two ranks" cmp one_e.h5 two_e.h5
 cat many.csv many.csv many.csv many.csv >long.csv # slow enough to be interrupted
 check 0 "wrote whole.h5" "$WEFT" data import folder . --list long.csv -o whole.h5 --short 24
-"$WEFT" data import folder . --list long.csv -o stop.h5 --short 24 --threads 1 >said 2>&1 &
+background said "$WEFT" data import folder . --list long.csv -o stop.h5 --short 24 --threads 1
 pid=$!
 # it begins, or ends before the test notices
 until [ -s stop.h5.part ] || ! kill -0 $pid 2>/dev/null; do sleep 0.005; done

@@ -59,7 +59,7 @@ above() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > b) }'; }
 # even where other programs take the processor. All stops together are shorter than the 4 s after which the watchdog would end the run.
 rm -f out
 sed 's/width: 24/width: 1024/g; s/every_steps: 4/every_steps: 0/' job.yaml >held.yaml
-"$WEFT" train -n 2 held.yaml run.name=held train.steps=100000000 >out 2>err </dev/null & run=$!
+background out,err "$WEFT" train -n 2 held.yaml run.name=held train.steps=100000000; run=$!
 soon grep -q '^epoch.*step' out
 held=$(rank_pid ".*run.name=held( |\$)" 1)
 for _ in $(seq 80); do

@@ -63,7 +63,7 @@ check 0 'it is kept as runs/moved/checkpoints/best.h5.1' timeout 60 "$WEFT" trai
 check 0 '' "$WEFT" ckpt check runs/moved/checkpoints/best.h5
 
 # ---- the folder of checkpoints is moved while a run writes to it ----
-timeout 120 "$WEFT" train -n 2 job.yaml run.name=away train.steps=999999 checkpoint.every_steps=20 >log 2>&1 &
+background log timeout 120 "$WEFT" train -n 2 job.yaml run.name=away train.steps=999999 checkpoint.every_steps=20
 child=$!
 saved() { ls runs/away/checkpoints/step-*.h5; } >/dev/null
 holds 'it saves' until_ saved
@@ -78,7 +78,7 @@ holds "stopped with a checkpoint ($rc)" test $rc = 75
 for n in 1 2; do
     run=runs/k$n
     job=(job.yaml run.name=k$n train.steps=999999 checkpoint.every_s=0)
-    "$WEFT" train -n $n "${job[@]}" >log 2>&1 &
+    background log "$WEFT" train -n $n "${job[@]}"
     holds 'a first run is under way' until_ eval 'has_lines $run/metrics.jsonl 60 && test -e $run/checkpoints/best.h5'
     kill -9 $(own "$WEFT train .*run.name=k$n") # all of its ranks
     wait $! 2>/dev/null || true
@@ -89,7 +89,7 @@ for n in 1 2; do
     holds 'a refused run changes nothing' test "$before" = "$(files $run)"
 
     sum=$(cksum <$run/checkpoints/best.h5)
-    timeout 60 "$WEFT" train -n $n "${job[@]}" >log 2>&1 &
+    background log timeout 60 "$WEFT" train -n $n "${job[@]}"
     child=$!
     holds 'a second one begins' until_ eval 'test -e $run/metrics.jsonl.1 && evaluated $run/metrics.jsonl'
     kill -TERM "$(pgrep -P $child -f "$WEFT train")"
@@ -99,7 +99,7 @@ for n in 1 2; do
     awk -v a="$(top1 $run/checkpoints/best.h5)" -v b="$best" 'BEGIN { exit !(a > b) }' ||
         holds 'no worse one takes its place' test "$sum" = "$(cksum <$run/checkpoints/best.h5)"
 
-    timeout 60 "$WEFT" train -n $n "${job[@]}" >log 2>&1 &
+    background log timeout 60 "$WEFT" train -n $n "${job[@]}"
     child=$!
     holds 'a third one' until_ grep -q 'resuming from' log
     kill -TERM "$(pgrep -P $child -f "$WEFT train")"
@@ -154,7 +154,7 @@ fill() {
 for n in 1 2; do
     run=small/runs/f
     job=(job.yaml run.name=f run.dir=small/runs train.steps=999999 checkpoint.every_steps=10 checkpoint.keep=1)
-    timeout 100 "$WEFT" train -n $n "${job[@]}" >log 2>&1 &
+    background log timeout 100 "$WEFT" train -n $n "${job[@]}"
     child=$!
     holds 'a first checkpoint' until_ eval 'ls $run/checkpoints/step-*.h5 >ls.log' # it is soon replaced by the next one
     holds 'no save is under way' fill

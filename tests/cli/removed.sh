@@ -16,7 +16,7 @@ steps() { grep '"loss"' "$1" | sed 's/{"step":\([0-9]*\),.*/\1/'; }
 in_order() { steps "$1" | awk '$1 != ++n { bad = 1 } END { exit bad || !n }'; }
 many() { [ "$(wc -l <"$1")" -ge "$2" ]; }
 begin() {
-    "$WEFT" train job.yaml "run.name=$1" >out 2>&1 </dev/null &
+    background out "$WEFT" train job.yaml "run.name=$1"
     job=$!
     soon many "runs/$1/metrics.jsonl" 10 2>/dev/null
 }
@@ -57,7 +57,7 @@ soon grep -q resuming out
 stop
 holds 'put back, it goes on' grep -q 'resuming from runs/moved/checkpoints/step-' out
 holds 'with all lines' in_order runs/moved/metrics.jsonl
-timeout 120 "$WEFT" run -n 2 -- weft train job.yaml run.name=watched >out 2>&1 </dev/null &
+background out timeout 120 "$WEFT" run -n 2 -- weft train job.yaml run.name=watched
 job=$!
 soon test -e runs/watched/checkpoints/step-00000020.h5
 mv runs/watched runs/aside

@@ -26,7 +26,7 @@ begin() {
     while [ "$1" != -- ]; do own+=("$1"); shift; done
     shift
     rm -f out err
-    "$WEFT" run "${own[@]}" -- "$WEFT" train images.yaml run.name="$name" "$@" >out 2>err </dev/null & run=$!
+    background out,err "$WEFT" run "${own[@]}" -- "$WEFT" train images.yaml run.name="$name" "$@"; run=$!
 }
 ends() { # WHAT CODE TEXT
     local rc=0
@@ -243,7 +243,7 @@ starts 74 3 '--max-restarts is reached' '1 137\n2 137\n3 137\n4 0' --max-restart
 starts 74 1 '--max-restarts is reached' '1 137' --max-restarts 0
 printf '0 137\n' >plan
 rm -f starts runs/fake/checkpoints/*
-"$WEFT" run -- ./fake train images.yaml run.name=fake >out 2>err </dev/null & run=$!
+background out,err "$WEFT" run -- ./fake train images.yaml run.name=fake; run=$!
 until_true eval '[ "$(wc -l <starts)" = 2 ]' 2>/dev/null
 kill -TERM "$run"
 ends 'a signal between two starts' 75 'stopped as requested'

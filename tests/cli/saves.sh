@@ -14,16 +14,16 @@ steps=46
 begin() {
     local name=$1
     shift
-    "$WEFT" train -n 4 images.yaml run.name="$name" run.dir=runs train.steps=$steps train.batch=16 checkpoint.every_steps=20 \
-        checkpoint.keep=0 "$@" >log 2>&1 </dev/null & run=$!
+    background log "$WEFT" train -n 4 images.yaml run.name="$name" run.dir=runs train.steps=$steps train.batch=16 checkpoint.every_steps=20 \
+        checkpoint.keep=0 "$@"
+    run=$!
 }
 # Runs are stopped at the end of an epoch, two or four steps after a checkpoint has begun: a hook waits there while the file hold exists.
 cat >hook.sh <<'SH'
 read -r event
-case $event in *"\"step\":$1,"*) while [ -e hold ]; do sleep 0.02; done;; esac
+case $event in *"\"step\": $1,"*) : >held; while [ -e hold ]; do sleep 0.02; done;; esac
 SH
-hold_at() { hold=(run.hook="sh hook.sh $1" run.hook_s=200 run.hook_on=[epoch] run.hook_wait=true); : >hold; }
-at_step() { grep -q "\"step\": *$1[,}]" "runs/$2/metrics.jsonl" 2>/dev/null; }
+hold_at() { hold=(run.hook="sh hook.sh $1" run.hook_s=200 run.hook_on=[epoch] run.hook_wait=true); : >hold; rm -f held; }
 last() { echo "runs/$1/checkpoints/step-000000$steps.h5"; }
 # one byte in the middle of the tensors is changed; the last half is cut off
 altered() {
@@ -39,13 +39,14 @@ for grid in "grid.zero=0" "grid.zero=1" "grid.zero=2" "grid.zero=3" "grid.tp=2 g
     holds "$grid: a run that nothing happens to" wait "$run"
     hold_at 22
     begin stopped "${words[@]}" "${hold[@]}"
-    holds "$grid: it makes steps" soon at_step 22 stopped
-    rc=0; kill -TERM "$run"; rm hold
+    holds "$grid: it waits at the step" soon test -e held
+    rc=0
+    kill -TERM "$(rank_pid 'images.yaml run.name=stopped ' 0)"; rm hold # a signal to weft could reach the ranks after their last step
     wait "$run" || rc=$?
     holds "$grid: it stops with 75, not $rc" test "$rc" = 75
     hold_at 44
     begin killed "${words[@]}" "${hold[@]}"
-    holds "$grid: it makes steps" soon at_step 44 killed
+    holds "$grid: it waits at the step" soon test -e held
     kill -KILL "$(rank_pid 'images.yaml run.name=killed ' 3)"; rm hold
     ! wait "$run" || true
     for name in stopped killed; do

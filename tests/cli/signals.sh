@@ -19,7 +19,7 @@ begin() {
     local name=$1
     shift
     rm -f out err
-    "$WEFT" train images.yaml run.name="$name" "$@" >out 2>err </dev/null & run=$!
+    background out,err "$WEFT" train images.yaml run.name="$name" "$@"; run=$!
 }
 # ends WHAT CODE TEXT : how it ends.
 ends() {
@@ -98,7 +98,7 @@ ends 'two stop requests' 74 'ended at once, as requested twice; there is no chec
 # Under plain mpirun it passes these two on.
 for signal in USR1 USR2; do
     rm -f out err
-    mpirun --oversubscribe --bind-to none -n 2 "$WEFT" train images.yaml run.name=mpirun$signal >out 2>err </dev/null & run=$!
+    background out,err mpirun --oversubscribe --bind-to none -n 2 "$WEFT" train images.yaml run.name=mpirun$signal; run=$!
     until_true at_step 2
     kill -$signal "$run"
     ends "$signal to mpirun" 75 'start the same command again'
@@ -114,7 +114,7 @@ done
 blocks() { grep -qE '^SigBlk:.*[13579bdf]$' "/proc/$1/status" 2>/dev/null; } # SIGHUP is the lowest bit
 for ranks in 1 2; do
     for signal in HUP XCPU; do
-        "$WEFT" train -n $ranks early.yaml run.name=early >out 2>err </dev/null & run=$!
+        background out,err "$WEFT" train -n $ranks early.yaml run.name=early; run=$!
         until_true blocks "$run"
         kill -$signal "$run"
         ends "an early $signal to $ranks" 75 'nothing is lost'
@@ -235,7 +235,7 @@ holds 'it says that it has been ended' grep -q 'ended at once, as requested twic
 kill "$stops" 2>/dev/null || true
 holds 'nor do its stopped ranks outlive it' until_true none_of
 rm -f out err
-"$WEFT" eval -n 2 early.yaml data.test=images.h5 >out 2>err </dev/null & run=$!
+background out,err "$WEFT" eval -n 2 early.yaml data.test=images.h5; run=$!
 until_true eval 'launcher=$(pgrep -P "$run" -x mpirun)'
 kill -STOP "$launcher"
 kill -TERM "$run"

@@ -78,7 +78,7 @@ ranks 5 on grid.servers=3 "checkpoint.resume=$(at from 6)"
 same 12 1 on
 sed 's/steps: 12/steps: 360/' job.yaml >slow.yaml
 check 0 'done after' mpi 2 train slow.yaml run.name=even
-mpi 4 train slow.yaml grid.servers=2 run.name=uneven >uneven 2>&1 &
+background uneven mpi 4 train slow.yaml grid.servers=2 run.name=uneven
 job=$!
 code=0; stop_in_turn $job slow.yaml || code=$?
 holds "a rank that stands still is waited for (exit $code): $(tail -n 3 uneven)" test $code = 0

@@ -38,7 +38,7 @@ ended() {
 none_left() { ! own "^$WEFT ${verb:-train} $1" >/dev/null; }
 
 for rank in 0 1 2; do
-    timeout 120 "$WEFT" train -n 3 job.yaml run.name=stopped$rank >out 2>&1 </dev/null &
+    background out timeout 120 "$WEFT" train -n 3 job.yaml run.name=stopped$rank
     job=$!
     holds 'a rank was stopped' stop_first job.yaml $rank
     ended 60
@@ -51,7 +51,7 @@ for rank in 0 1 2; do
 done
 
 # A stop request does not wait for a stopped rank.
-timeout 120 "$WEFT" train -n 3 job.yaml run.name=asked >out 2>&1 </dev/null &
+background out timeout 120 "$WEFT" train -n 3 job.yaml run.name=asked
 job=$!
 holds 'a rank was stopped' stop_first job.yaml 1
 sleep 1
@@ -65,7 +65,7 @@ holds 'once' test "$(grep -c 'stopped before the first step' out)" = 1
 holds 'no rank is left' soon none_left job.yaml
 
 # weft run makes another start.
-timeout 120 "$WEFT" run -n 2 -- weft train job.yaml run.name=again >out 2>&1 </dev/null &
+background out timeout 120 "$WEFT" run -n 2 -- weft train job.yaml run.name=again
 job=$!
 holds 'a rank was stopped' stop_first job.yaml 1
 ended 100
@@ -74,7 +74,7 @@ holds 'the stopped rank is named' grep -Eq "start 1: .*rank 1 on .*\(process $vi
 holds 'there was another start' grep -q 'start 2: 2 ranks' out
 
 # All ranks are stopped: train.hang_s applies.
-timeout 120 "$WEFT" train -n 2 job.yaml run.name=all train.hang_s=6 >out 2>&1 </dev/null &
+background out timeout 120 "$WEFT" train -n 2 job.yaml run.name=all train.hang_s=6
 job=$!
 holds 'a rank was stopped' stop_first job.yaml 0
 holds 'a rank was stopped' stop_first job.yaml 1
@@ -108,7 +108,7 @@ silent 'exec sleep 100' job eval -n 2 job.yaml data.test=data.h5
 silent 'exec sleep 100' job bench step -n 2 job.yaml
 # A training whose ranks cannot report is recognised by the lease of its run's folder, and continues.
 printf '#!/bin/bash\nWEFT_LAUNCHER=0 %s "$@" & echo $! >pid\nwait $!\n' "$(command -v mpirun)" >bin/mpirun
-( export JOB_ID=7; exec timeout 120 env "PATH=$PWD/bin:$PATH" "$WEFT" train -n 2 job.yaml run.name=mute "${pauses[@]}" train.hang_s=3 ) >out 2>&1 </dev/null &
+background out timeout 120 env JOB_ID=7 "PATH=$PWD/bin:$PATH" "$WEFT" train -n 2 job.yaml run.name=mute "${pauses[@]}" train.hang_s=3
 job=$!
 soon grep -q 'step  *[0-9]' out
 sleep 6
@@ -120,7 +120,7 @@ holds 'and they have saved' test -n "$(ls runs/mute/checkpoints/step-*.h5)"
 # Other verbs that start ranks watch them in the same way.
 # stopped_of VERB WORDS RANKS_WORDS : rank 1 of `weft VERB WORDS` is stopped as soon as it is there, named, and the command ends with 74.
 stopped_of() {
-    timeout 120 "$WEFT" $1 $2 >out 2>&1 </dev/null &
+    background out timeout 120 "$WEFT" $1 $2
     job=$!
     verb=${4:-$1}
     holds "$1: a rank was stopped" stop_first "$3" 1
@@ -142,7 +142,7 @@ stopped_of 'bench step' '-n 2 job.yaml' job.yaml
 stopped_of verify 'job.yaml --grids 1x1x1,2x1x1' '.*verify-[^/]*/config.yaml' train
 # Commands other than a training may compute for any time, but not while all of their ranks are stopped.
 verb=eval
-timeout 120 "$WEFT" eval -n 2 wide.yaml data.test=many.h5 train.hang_s=6 >out 2>&1 </dev/null &
+background out timeout 120 "$WEFT" eval -n 2 wide.yaml data.test=many.h5 train.hang_s=6
 job=$!
 holds 'a rank was stopped' stop_first wide.yaml 0
 holds 'a rank was stopped' stop_first wide.yaml 1
@@ -155,7 +155,7 @@ verb=
 holds 'no folder of weft verify is left' test -z "$(ls -d runs.verify-* 2>/dev/null)"
 
 # SIGQUIT is also a stop request: the launcher waits until its ranks have saved.
-timeout 120 "$WEFT" train -n 2 job.yaml run.name=quit train.steps=100000000 >out 2>&1 </dev/null &
+background out timeout 120 "$WEFT" train -n 2 job.yaml run.name=quit train.steps=100000000
 job=$!
 soon grep -q 'step  *[0-9]' out
 kill -QUIT "$(own "^$WEFT train -n 2 job.yaml run.name=quit" | head -n 1)"
@@ -186,7 +186,7 @@ check 78 '65536' timeout 60 "$WEFT" train hidden.yaml
 check 0 'relu60000 ' timeout 60 "$WEFT" plan deep.yaml
 holds "they are refused soon, not after $((SECONDS - begin)) s" test $((SECONDS - begin)) -lt 60
 for signal in TERM INT; do
-    "$WEFT" train deep.yaml >out 2>&1 </dev/null &
+    background out "$WEFT" train deep.yaml
     job=$!
     holds 'set-up has begun' stop_in_setup $job
     kill -$signal $job
@@ -199,7 +199,7 @@ done
 # weft run treats it as a stop request, whichever process received the signal.
 for _ in 1 2 3 4 5; do # repeated if the run has already ended
     rm -rf runs/deep
-    timeout 120 "$WEFT" run -n 1 -- weft train deep.yaml >out 2>&1 </dev/null &
+    background out timeout 120 "$WEFT" run -n 1 -- weft train deep.yaml
     job=$!
     until own "^$WEFT train deep.yaml" >pids || ! kill -0 $job 2>/dev/null; do :; done
     rank=$(head -n 1 pids)
@@ -210,7 +210,7 @@ done
 holds "weft run ends with 75, not $rc" test $rc = 75
 holds 'without another start' test "$(grep -c 'start 2' out)" = 0
 # A single rank that executes itself again, for OpenMP's settings, is not reported as lost.
-env -u OMP_NUM_THREADS "$WEFT" run -- weft train job.yaml run.name=threads train.threads=2 "${pauses[@]}" >out 2>&1 </dev/null &
+background out env -u OMP_NUM_THREADS "$WEFT" run -- weft train job.yaml run.name=threads train.threads=2 "${pauses[@]}"
 job=$!
 sleep 13
 kill -TERM $job

@@ -37,8 +37,8 @@ stepped() { [ "$(wc -l <runs/lost/metrics.jsonl)" -gt 1 ]; } 2>/dev/null
 nobody() { [ -z "$(rank_pids job.yaml)" ]; }
 start() { # TRANSPORT
     rm -rf runs
-    timeout -k 5 200 mpirun --oversubscribe --bind-to none -n 2 "$WEFT" train job.yaml run.name=lost grid.transport="$1" train.batch=$samples \
-        train.micro_batch=1 train.steps=1000000 train.log_every=1 >out 2>&1 &
+    background out timeout -k 5 200 mpirun --oversubscribe --bind-to none -n 2 "$WEFT" train job.yaml run.name=lost grid.transport="$1" train.batch=$samples \
+        train.micro_batch=1 train.steps=1000000 train.log_every=1
     job=$!
     soon stepped
     victim=$(rank_pid job.yaml 1)

@@ -92,7 +92,7 @@ same 5 geo1 geo3
 sed 's/steps: 4/steps: 400/' job.yaml >slow.yaml
 slow=(slow.yaml grid.mode=geo grid.geo_steps=7 optim.name=sgd optim.lr=0.01 train.log_every=50)
 check 0 'done after' mpi 3 train "${slow[@]}" grid.servers=1 run.name=even
-mpi 4 train "${slow[@]}" grid.servers=2 run.name=uneven >uneven 2>&1 &
+background uneven mpi 4 train "${slow[@]}" grid.servers=2 run.name=uneven
 job=$!
 code=0; stop_in_turn $job slow.yaml || code=$?
 holds "a rank that stands still is waited for (exit $code)" test $code = 0
@@ -176,7 +176,7 @@ sed 's/steps: 4/steps: 100000000/' job.yaml >endless.yaml
 lines() { [ "$(wc -l <"runs/dies$1/metrics.jsonl")" -gt 3 ]; } 2>/dev/null
 nobody() { [ -z "$(rank_pids endless.yaml)" ]; }
 for victim in 1 2; do
-    timeout -k 5 120 mpirun --oversubscribe --bind-to none -n 3 "$WEFT" train endless.yaml grid.servers=1 train.log_every=10 "run.name=dies$victim" >out 2>&1 &
+    background out timeout -k 5 120 mpirun --oversubscribe --bind-to none -n 3 "$WEFT" train endless.yaml grid.servers=1 train.log_every=10 "run.name=dies$victim"
     job=$!
     holds 'it trains' soon lines $victim
     kill -KILL "$(rank_pid endless.yaml "$victim")"

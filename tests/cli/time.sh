@@ -80,7 +80,7 @@ unset SLURM_JOB_END_TIME
 pauses=(run.hook="sleep 0.3" run.hook_s=1 run.hook_on=[epoch] run.hook_wait=true)
 echo '7 0:33' >left
 rm -f asked out err
-"$WEFT" train images.yaml run.name=again "${pauses[@]}" >out 2>err </dev/null & run=$!
+background out,err "$WEFT" train images.yaml run.name=again "${pauses[@]}"; run=$!
 soon grep -q 'job 7 ends at' err
 echo '7 2:00:00' >left
 soon eval '[ "$(grep -c "job 7 ends at" err)" = 2 ]'
@@ -95,7 +95,7 @@ holds 'the time did not stop it' test "$(grep -c 'stops here' err)" = 0
 : >left
 : >hang
 rm -f pid out err
-"$WEFT" train images.yaml run.name=hangs "${pauses[@]}" >out 2>err </dev/null & run=$!
+background out,err "$WEFT" train images.yaml run.name=hangs "${pauses[@]}"; run=$!
 soon grep -q 'no answer within 10 s' err
 holds 'steps were made meanwhile' test "$(grep -c '^epoch' out)" -gt 10
 holds 'squeue is gone' soon eval '! kill -0 "$(cat pid)" 2>/dev/null'
@@ -114,7 +114,7 @@ begun() { # SIGXCPU is blocked
 }
 start() {
     rm -f out err
-    "$WEFT" train images.yaml train.steps=1000000 "$@" >out 2>err </dev/null & run=$!
+    background out,err "$WEFT" train images.yaml train.steps=1000000 "$@"; run=$!
     until begun; do kill -0 $run || return; done
 }
 # moments NAME COUNT WORDS... : COUNT moments, evenly from there to the first step.

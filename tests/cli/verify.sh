@@ -76,7 +76,7 @@ check 64 'run it without mpirun' env OMPI_COMM_WORLD_SIZE=1 OMPI_COMM_WORLD_RANK
 check 64 'started by mpirun, which cannot be run' env PATH=/none "$WEFT" verify a.yaml --grids 2x1x1,1x1x1
 
 # An interrupt: no ranks, no folder, and the exit code that a signal gives.
-"$WEFT" verify a.yaml --grids 2x1x1,1x1x1 --steps 1000000 >out 2>err & process=$!
+background out,err "$WEFT" verify a.yaml --grids 2x1x1,1x1x1 --steps 1000000; process=$!
 trains() { ls all/*/run/metrics.jsonl >/dev/null 2>&1; }
 holds 'it trains' soon trains
 name=$(ls all)
