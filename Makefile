@@ -16,6 +16,9 @@ PROBE := $(BUILD)/probe.mk
 NO_PROBE := deps clean format check-format check-includes check-words check-maps mutants help test demo demo-text demo-images demo-ctr demo-detect demo-fields asan asan-quick asan-quick-build
 ifneq ($(filter-out $(NO_PROBE),$(or $(MAKECMDGOALS),weft)),)
 include $(PROBE)
+# A setting that is given again must be the one with which this folder's objects were made.
+CHANGED := $(strip $(foreach v,WEFT_CUDA WEFT_CUDA_ARCHS WEFT_HDF5 ONEDNN_ROOT CUDA_HOME CUDNN_HOME NCCL_HOME,$(if $($v),$(if $(subst <$($v)>,,<$(PROBED_$v)>),$v))))
+$(if $(and $(PROBED_WEFT_CUDA),$(CHANGED)),$(error $(CHANGED): $(BUILD) was made with another value: `make clean` first, or give a new folder with BUILD=))
 endif
 
 SIMD_SRC := $(sort $(wildcard src/tensor/cpu/simd/*.c))

@@ -283,6 +283,8 @@ def gpt_curve(samples, vocab, opt, dtype, reverse=False):
     context, lr = int(opt["context"]), float(opt["lr"])
     if opt.get("name") == "llama":
         model = Llama(vocab, opt)
+    elif opt.get("name", "gpt2") != "gpt2":
+        sys.exit(f"no model {opt['name']}: add a branch to gpt_curve")
     else:
         model = Gpt2(vocab, context, int(opt["layers"]), int(opt["width"]), int(opt["heads"]), opt["positions"] == "rotary")
     for name, p in model.named_parameters():

@@ -41,7 +41,9 @@ def sample_loss(opt, logits, label):
     inside, all_, labelled = (p * one).sum((1, 2)), p.sum((1, 2)), one.sum((1, 2))
     if opt["loss"] == "dice":
         return 1 - ((2 * inside + 1) / (all_ + labelled + 1)).mean()
-    return 1 - ((inside + 1) / (all_ + labelled - inside + 1)).mean()
+    if opt["loss"] == "iou":
+        return 1 - ((inside + 1) / (all_ + labelled - inside + 1)).mean()
+    raise ValueError(f"no formula for the loss {opt['loss']}")
 
 
 def curve(text, classes, dtype, reverse=False):

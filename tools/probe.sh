@@ -18,6 +18,9 @@ need() {
 }
 pc() { pkg-config "$@" 2>/dev/null; }
 
+# The Makefile refuses other settings than these in this build folder.
+set_mk PROBED_WEFT_CUDA "${WEFT_CUDA:-auto}"; set_mk PROBED_WEFT_CUDA_ARCHS "${WEFT_CUDA_ARCHS:-80 90+PTX}"; set_mk PROBED_WEFT_HDF5 "${WEFT_HDF5:-static}"
+for place in ONEDNN_ROOT CUDA_HOME CUDNN_HOME NCCL_HOME; do set_mk PROBED_$place "${!place:-}"; done
 say weft "$(cat VERSION 2>/dev/null)"
 say compiler "$(${CC:-cc} --version | head -n 1)"
 if try -Oz "" <<<'int main(void) { return 0; }'; then set_mk SIZE_LEVEL -Oz; say size "-Oz for what is read and planned once"

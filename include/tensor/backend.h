@@ -45,6 +45,9 @@ typedef struct BackendOptions {
 
 typedef struct Recording Recording;
 
+/* Whether a backend supports something. Each backend says so for each Support of its table. */
+typedef enum Support { SUPPORT_NOT_GIVEN, SUPPORTED, UNSUPPORTED } Support;
+
 /* The functions and properties of a backend. */
 typedef struct BackendTable {
     /* "cpu", "cuda", "poison" */
@@ -54,17 +57,17 @@ typedef struct BackendTable {
     /* true: the host can read and write the backend's memory, and each call is complete when it
      * returns */
     bool host_memory;
-    /* true: some devices of this kind support bf16; on the others, `open` fails if
+    /* SUPPORTED: some devices of this kind support bf16; on the others, `open` fails if
      * BackendOptions.precision is bf16 */
-    bool has_bf16;
+    Support bf16;
     /* the same for fp16 and for BackendOptions.tf32 */
-    bool has_f16, has_tf32;
-    /* true: dense can apply gelu to its output, and then keeps gelu's input in `saved` */
-    bool fuses_gelu;
-    /* true: batch_norm can apply silu to its output */
-    bool fuses_silu;
-    /* true: dense can add a residual */
-    bool adds_to_dense;
+    Support f16, tf32;
+    /* whether dense can apply gelu to its output; it then keeps gelu's input in `saved` */
+    Support dense_gelu;
+    /* whether batch_norm can apply silu to its output */
+    Support batch_norm_silu;
+    /* whether dense can add a residual */
+    Support dense_residual;
     Status (*open)(Backend *backend, BackendOptions options);
     void (*close)(Backend *backend);
     /* Allocates one arena, zeroed. */

@@ -124,7 +124,7 @@ typedef struct FlatTable {
     /* Computes out = a + b for n elements. out may be a or b. */
     void (*add)(Stream *s, float *out, const float *a, const float *b, int64_t n);
     /* Both do what `add` does, in bf16 and in fp16, for gradients of activations. The members are
-     * NULL if the backend lacks the type (BackendTable.has_bf16, has_f16). */
+     * NULL if the backend lacks the type (BackendTable.bf16, f16). */
     void (*add_bf16)(Stream *s, Bf16 *out, const Bf16 *a, const Bf16 *b, int64_t n);
     void (*add_f16)(Stream *s, F16 *out, const F16 *a, const F16 *b, int64_t n);
     /* Sets *found to 1 if an element of x is infinite or NaN; otherwise *found does not change. */

@@ -47,7 +47,7 @@ typedef enum OpResidual {
     RESIDUAL_UNSET,
     RESIDUAL_NEVER,
     RESIDUAL_ALWAYS,
-    /* only if BackendTable.adds_to_dense is true */
+    /* only if BackendTable.dense_residual is SUPPORTED */
     RESIDUAL_BY_BACKEND,
 } OpResidual;
 
@@ -165,8 +165,8 @@ typedef struct OpInfo {
     OpTraffic traffic;
     OpInputGradients dx;
     /* activations that the operation can apply to its output: bit 1u << ACT_RELU is set for relu,
-     * and so on; ACTS_NONE: none. gelu also needs BackendTable.fuses_gelu, and is impossible after
-     * a residual; silu also needs BackendTable.fuses_silu and op_fuses_silu. */
+     * and so on; ACTS_NONE: none. gelu also needs BackendTable.dense_gelu, and is impossible after
+     * a residual; silu also needs BackendTable.batch_norm_silu and op_fuses_silu. */
     unsigned acts;
     /* above 0: the operation is also a layer of the same name with this number of inputs, without
      * attributes or parameters. The inputs and the output have the same shape, and channels are

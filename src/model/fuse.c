@@ -30,8 +30,9 @@ static int current_node(const Fuser *f, int node)
 static bool can_fuse_act(const Fuser *f, const Node *node, Act act)
 {
     if (node->spec.act != ACT_NONE || !(node_info(node)->acts >> act & 1)) return false;
-    if (act == ACT_SILU) return f->table->fuses_silu && op_fuses_silu(&node->spec);
-    return act != ACT_GELU || (f->table->fuses_gelu && !node->spec.residual);
+    if (act == ACT_SILU)
+        return f->table->batch_norm_silu == SUPPORTED && op_fuses_silu(&node->spec);
+    return act != ACT_GELU || (f->table->dense_gelu == SUPPORTED && !node->spec.residual);
 }
 
 static bool is_max_pool(const Node *node)
@@ -82,7 +83,7 @@ static bool can_fuse_add(const Fuser *f, const Node *node)
     if (node->spec.act != ACT_NONE || node->spec.residual) return false;
     OpResidual residual = node_info(node)->residual;
     return residual == RESIDUAL_ALWAYS ||
-           (residual == RESIDUAL_BY_BACKEND && f->table->adds_to_dense);
+           (residual == RESIDUAL_BY_BACKEND && f->table->dense_residual == SUPPORTED);
 }
 
 /* Fuses an add into one of the two nodes that it reads: the later one in the order of nodes, if its

@@ -17,9 +17,9 @@ static Status absent_open(Backend *backend, BackendOptions options)
 const BackendTable backend_cuda = {.name = "cuda",
                                    .absent = true,
                                    .open = absent_open,
-                                   .has_bf16 = true,
-                                   .has_f16 = true,
-                                   .has_tf32 = true};
+                                   .bf16 = SUPPORTED,
+                                   .f16 = SUPPORTED,
+                                   .tf32 = SUPPORTED};
 
 void cuda_versions(FILE *out)
 {

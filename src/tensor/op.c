@@ -11,11 +11,11 @@
 static Status check_precision(const BackendTable *table, BackendOptions options)
 {
     const char *name = options.tf32 ? "tf32" : options.precision == DTYPE_F16 ? "fp16" : "bf16";
-    bool has = options.tf32                      ? table->has_tf32
-               : options.precision == DTYPE_F16  ? table->has_f16
-               : options.precision == DTYPE_BF16 ? table->has_bf16
-                                                 : true;
-    if (has) return OK;
+    const Support support = options.tf32                      ? table->tf32
+                            : options.precision == DTYPE_F16  ? table->f16
+                            : options.precision == DTYPE_BF16 ? table->bf16
+                                                              : SUPPORTED;
+    if (support == SUPPORTED) return OK;
     if (options.precision == DTYPE_BF16)
         return fail(ERR_CONFIG,
                     "train.precision: the %s backend has no bf16: "

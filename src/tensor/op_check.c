@@ -66,8 +66,8 @@ static Status flat_check(const BackendTable *t)
     const RowSlot slots[] = {
         ROW_SLOT(f, fill),
         ROW_SLOT(f, add),
-        ROW_SLOT_IF(f, add_bf16, t->has_bf16),
-        ROW_SLOT_IF(f, add_f16, t->has_f16),
+        ROW_SLOT_IF(f, add_bf16, t->bf16 == SUPPORTED),
+        ROW_SLOT_IF(f, add_f16, t->f16 == SUPPORTED),
         ROW_SLOT(f, find_not_finite),
         ROW_SLOT_IF(f, find_and_copy, host),
         ROW_SLOT(f, scale_add),
@@ -98,6 +98,12 @@ static Status slots_of_backend_check(const BackendTable *t)
     const RowSlot slots[] = {
         ROW_SLOT(t, name),
         ROW_SLOT(t, open),
+        ROW_SLOT(t, bf16),
+        ROW_SLOT(t, f16),
+        ROW_SLOT(t, tf32),
+        ROW_SLOT_IF(t, dense_gelu, here),
+        ROW_SLOT_IF(t, batch_norm_silu, here),
+        ROW_SLOT_IF(t, dense_residual, here),
         ROW_SLOT_IF(t, close, here),
         ROW_SLOT_IF(t, alloc, here),
         ROW_SLOT_IF(t, release, here),

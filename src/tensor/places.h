@@ -19,9 +19,16 @@ PLACES_INLINE int64_t pad_source(PadMode mode, int64_t low, int64_t size, int64_
 {
     const int64_t i = at - low;
     if (i >= 0 && i < size) return i;
-    if (mode == PAD_REPLICATE) return i < 0 ? 0 : size - 1;
-    if (mode == PAD_REFLECT) return i < 0 ? -i : 2 * (size - 1) - i;
-    if (mode == PAD_CIRCULAR) return i < 0 ? i + size : i - size;
+    switch (mode) {
+    case PAD_ZERO:
+        return -1;
+    case PAD_REPLICATE:
+        return i < 0 ? 0 : size - 1;
+    case PAD_REFLECT:
+        return i < 0 ? -i : 2 * (size - 1) - i;
+    case PAD_CIRCULAR:
+        return i < 0 ? i + size : i - size;
+    }
     return -1;
 }
 

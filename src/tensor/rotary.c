@@ -80,14 +80,23 @@ double rotary_speeds(const OpSpec *spec, int64_t width, int64_t length, double *
     const RotaryScaling *r = &spec->rotary_scaling;
     const double base =
         r->type == ROTARY_DYNAMIC ? dynamic_base(spec, width, length) : attention_rotary_base(spec);
-    for (int64_t i = 0; i < width / 2; ++i) {
-        speed[i] = pow(base, -2.0 * (double)i / (double)width);
-        if (r->type == ROTARY_LINEAR) speed[i] /= (double)r->factor;
-        if (r->type == ROTARY_LLAMA3) speed[i] = llama3_speed(r, speed[i]);
+    const int64_t pairs = width / 2;
+    for (int64_t i = 0; i < pairs; ++i) speed[i] = pow(base, -2.0 * (double)i / (double)width);
+    switch (r->type) {
+    case ROTARY_DEFAULT:
+    case ROTARY_DYNAMIC:
+        break;
+    case ROTARY_LINEAR:
+        for (int64_t i = 0; i < pairs; ++i) speed[i] /= (double)r->factor;
+        break;
+    case ROTARY_LLAMA3:
+        for (int64_t i = 0; i < pairs; ++i) speed[i] = llama3_speed(r, speed[i]);
+        break;
+    case ROTARY_YARN:
+        yarn_speeds(spec, width, speed);
+        return yarn_attention(r);
     }
-    if (r->type != ROTARY_YARN) return 1;
-    yarn_speeds(spec, width, speed);
-    return yarn_attention(r);
+    return 1;
 }
 
 double attention_pairs(const OpSpec *spec, int64_t length)

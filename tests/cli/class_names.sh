@@ -159,7 +159,8 @@ holds 'which are the right ones' sh -c 'cut -d, -f1 rows.csv | cmp - yes.names'
 
 # Two sets are compared before any training.
 check 0 "it has 3 of the 4 classes of train.h5 and lacks 'dog'" "$WEFT" data check train.h5 test.h5
-holds 'they go together' grep -qF 'train.h5 and test.h5 go together' out
+holds 'they go together' grep -q 'train.h5 and test.h5 go together.*and classes are matched by their names' out
+check 0 'compatible, and so are the names of classes' "$WEFT" data check train.h5 train.h5
 check 65 "sample 10 is of the class 'ant'" "$WEFT" data check train.h5 ants.h5
 check 65 "'wolf' (class 1) is not among them" "$WEFT" data check train.h5 wolf.h5
 

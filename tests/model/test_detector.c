@@ -89,7 +89,7 @@ static void fuse_silu(void)
     BackendTable table = backend_cpu;
     for (int fuses = 0; fuses < 2; ++fuses) {
         Graph *g = graph_of(text, images(2, 3, 4), 3);
-        table.fuses_silu = fuses;
+        table.batch_norm_silu = fuses ? SUPPORTED : UNSUPPORTED;
         CHECK_OK(graph_fuse(g, &table));
         const Node *n = node_named(g, "n"), *m = node_named(g, "m"), *q = node_named(g, "q");
         CU_ASSERT_PTR_NOT_NULL_FATAL(n);

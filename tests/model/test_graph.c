@@ -393,7 +393,7 @@ static void fuse_gelu(void)
     BackendTable table = backend_cpu;
     for (int fuses = 0; fuses < 2; ++fuses) {
         Graph *g = graph_of(text, tokens(2, 8), 50);
-        table.fuses_gelu = fuses;
+        table.dense_gelu = fuses ? SUPPORTED : UNSUPPORTED;
         CHECK_OK(graph_fuse(g, &table));
         check_graph(g);
         const Node *first = node_named(g, "h.0.mlp.c_fc"),
@@ -430,10 +430,10 @@ static void fuse_residual(void)
                                "    - add: {input: [v, e], name: last}\n";
     BackendTable table = backend_cpu;
     Desc x = desc_plain(shape_of(2, 4, 8, 1, 1), DTYPE_F32);
-    table.fuses_gelu = true;
+    table.dense_gelu = SUPPORTED;
     for (int adds = 0; adds < 2; ++adds) {
         Graph *g = graph_of(text, x, 4);
-        table.adds_to_dense = adds;
+        table.dense_residual = adds ? SUPPORTED : UNSUPPORTED;
         CHECK_OK(graph_fuse(g, &table));
         check_graph(g);
         CU_ASSERT_EQUAL(g->node_count, adds ? 10 : 12);

@@ -67,6 +67,21 @@ static inline bool prefers_layout(OpKind kind)
     return kind != OP_REORDER && kind != OP_FLATTEN;
 }
 
+/* Returns s with the layouts that the operation prefers on this processor. */
+static inline OpSpec preferring(OpSpec s, DType precision)
+{
+    Backend *backend;
+    Op *op = NULL;
+    Desc preferred[SPEC_INPUTS];
+    CHECK_OK(backend_open(&backend, &backend_cpu,
+                          (BackendOptions){.threads = 1, .precision = precision}));
+    CHECK_OK(op_new(&op, backend, &s, preferred));
+    for (int k = 0; k < s.x_count && prefers_layout(s.kind); ++k) s.x[k] = preferred[k];
+    op_free(&op);
+    backend_close(&backend);
+    return s;
+}
+
 /* Opens spec in a precision, fills its inputs, and runs it forward and backward. */
 static inline void run(Rig *r, OpSpec s, DType precision, int threads)
 {

@@ -123,7 +123,7 @@ static void test_refused(void)
     Backend *backend;
     BackendOptions options = {.threads = 1, .precision = DTYPE_BF16};
     BackendTable without = backend_cpu;
-    without.has_bf16 = false;
+    without.bf16 = UNSUPPORTED;
     without.name = "other";
     CHECK_FAILS(backend_open(&backend, &without, options), ERR_CONFIG,
                 "the other backend has no bf16");

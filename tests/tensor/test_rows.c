@@ -30,6 +30,12 @@
     do {                                                                                           \
         BACKEND_LACKS(good, name);                                                                 \
         BACKEND_LACKS(good, open);                                                                 \
+        BACKEND_LACKS(good, bf16);                                                                 \
+        BACKEND_LACKS(good, f16);                                                                  \
+        BACKEND_LACKS(good, tf32);                                                                 \
+        BACKEND_LACKS(good, dense_gelu);                                                           \
+        BACKEND_LACKS(good, batch_norm_silu);                                                      \
+        BACKEND_LACKS(good, dense_residual);                                                       \
         BACKEND_LACKS(good, close);                                                                \
         BACKEND_LACKS(good, alloc);                                                                \
         BACKEND_LACKS(good, release);                                                              \
@@ -73,7 +79,7 @@ static void cpu(void)
     BackendTable table = backend_cpu;
     table.host_memory = false;
     CHECK_FAILS(backend_check(&table), ERR_BUG, "backend cpu: .memory is not given");
-    table = backend_cpu, table.has_bf16 = false;
+    table = backend_cpu, table.bf16 = UNSUPPORTED;
     CHECK_FAILS(backend_check(&table), ERR_BUG,
                 "flat table of backend cpu: .add_bf16 is given, but must not be");
     table = backend_cpu, table.absent = true;

@@ -45,21 +45,6 @@ static Result result_of(const Rig *r)
     return a;
 }
 
-/* Returns s with the layouts that the operation prefers on this processor. */
-static OpSpec preferring(OpSpec s, DType precision)
-{
-    Backend *backend;
-    Op *op = NULL;
-    Desc preferred[SPEC_INPUTS];
-    CHECK_OK(backend_open(&backend, &backend_cpu,
-                          (BackendOptions){.threads = 1, .precision = precision}));
-    CHECK_OK(op_new(&op, backend, &s, preferred));
-    for (int k = 0; k < s.x_count && prefers_layout(s.kind); ++k) s.x[k] = preferred[k];
-    op_free(&op);
-    backend_close(&backend);
-    return s;
-}
-
 static Result result_with(OpSpec s, DType precision, int threads)
 {
     Rig r;

@@ -3,7 +3,7 @@
  * the trainer can be used afterwards. */
 #include "grids.h"
 
-enum { MOST_RANKS = 4, BAD_TOKEN = 200, BAD_LABEL = 9, LIMIT_S = 200 };
+enum { MOST_RANKS = 4, BAD_TOKEN = 200, BAD_LABEL = 9, LIMIT_S = 800 };
 static const int places[] = {SAMPLES / 2, 0, SAMPLES - 1};
 /* with sanitizers, which take five times as long, only the middle is tested */
 #ifdef __SANITIZE_ADDRESS__

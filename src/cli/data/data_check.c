@@ -77,6 +77,7 @@ static Status check_both(Checked *first, Checked *second)
     char *line = NULL, *differ = NULL;
     TRY(train_prepare_test_set(second->set, first->set));
     TRY(data_set_use_classes(second->set, &second->names, &first->names, train, &line));
+    const bool differs = line != NULL;
     print_line(line);
     if (!data_has_boxes(first->set)) TRY(data_set_check_labels(second->set));
     TRY(check_labels(first, second));
@@ -103,7 +104,8 @@ static Status check_both(Checked *first, Checked *second)
             data_has_fields(first->set) ? ""
             : class_names_are_numbers(&first->names) || class_names_are_numbers(&second->names)
                 ? ", and classes have no names to compare"
-                : ", and so are the names of classes");
+            : differs ? ", and classes are matched by their names"
+                      : ", and so are the names of classes");
     mem_free(&differ);
     return OK;
 }

@@ -101,6 +101,19 @@ static void concatenate_rows(const BagTask *t, char *y, int32_t from, int32_t to
                   t->bag->width - (to - from) * width, t->bag->type);
 }
 
+/* Returns the number by which the sum of the table rows of a bag of `ids` ids is divided. */
+static int divisor_of(BagMode mode, int ids)
+{
+    switch (mode) {
+    case BAG_MEAN:
+        return ids;
+    case BAG_SUM:
+    case BAG_CONCAT:
+        break;
+    }
+    return 1;
+}
+
 /* Writes to y the sum or the mean of the table rows of ids number `from` to `to` - 1. */
 static void add_rows(const BagTask *t, char *y, int32_t from, int32_t to)
 {
@@ -108,6 +121,7 @@ static void add_rows(const BagTask *t, char *y, int32_t from, int32_t to)
         concatenate_rows(t, y, from, to);
         return;
     }
+    const int divisor = divisor_of(t->spec->bag_mode, to - from);
     float sum[COLUMNS];
     for (int64_t c = 0; c < t->bag->width; c += COLUMNS) {
         const int64_t n = t->bag->width - c < COLUMNS ? t->bag->width - c : COLUMNS;
@@ -116,8 +130,8 @@ static void add_rows(const BagTask *t, char *y, int32_t from, int32_t to)
             const float *row = row_values(t, id) + c;
             for (int64_t i = 0; i < n; ++i) sum[i] += row[i];
         }
-        if (t->spec->bag_mode == BAG_MEAN)
-            for (int64_t i = 0; i < n; ++i) sum[i] /= (float)(to - from);
+        if (divisor != 1)
+            for (int64_t i = 0; i < n; ++i) sum[i] /= (float)divisor;
         simd_table(t->bag->type)->from_floats(element_out(y, c, t->bag->type), sum, n);
     }
 }
@@ -178,7 +192,7 @@ static void backward_body(const void *task, int64_t begin, int64_t end)
             if (row % PARTS < begin || row % PARTS >= end) continue;
             add_row(t, t->ids->grad + row * width,
                     concat ? element_at(dy, (id - from) * width, t->bag->type) : dy, is_first,
-                    t->spec->bag_mode == BAG_MEAN ? to - from : 1);
+                    divisor_of(t->spec->bag_mode, to - from));
         }
     }
 }

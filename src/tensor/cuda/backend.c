@@ -298,11 +298,12 @@ OPERATIONS(DECLARE)
 
 const BackendTable backend_cuda = {
     .name = "cuda",
-    .has_bf16 = true,
-    .has_f16 = true,
-    .has_tf32 = true,
-    .fuses_gelu = true,
-    .adds_to_dense = true,
+    .bf16 = SUPPORTED,
+    .f16 = SUPPORTED,
+    .tf32 = SUPPORTED,
+    .dense_gelu = SUPPORTED,
+    .batch_norm_silu = UNSUPPORTED,
+    .dense_residual = SUPPORTED,
     .open = cuda_open,
     .close = cuda_close,
     .alloc = cuda_alloc,

@@ -37,16 +37,39 @@ static void name_sums(const Run *r, double *line_s)
          line_s[LEDGER_SUMS]);
 }
 
+/* Returns the line of the ledger that has the time of a phase. */
+static LedgerLine line_of(Phase phase)
+{
+    switch (phase) {
+    case PHASE_OTHER:
+        return LEDGER_OTHER;
+    case PHASE_DATA:
+        return LEDGER_DATA;
+    case PHASE_FORWARD:
+    case PHASE_BACKWARD:
+        return LEDGER_COMPUTE;
+    case PHASE_SUM:
+        return LEDGER_SUMS;
+    case PHASE_MESSAGES:
+        return LEDGER_MESSAGES;
+    case PHASE_EXCHANGE:
+        return LEDGER_EXCHANGES;
+    case PHASE_UPDATE:
+        return LEDGER_UPDATE;
+    case PHASE_EVAL:
+        return LEDGER_EVAL;
+    case PHASE_CHECKPOINT:
+        return LEDGER_CHECKPOINT;
+    case PHASE_COUNT:
+        break;
+    }
+    die("phase %d has no line of the ledger", (int)phase);
+}
+
 void run_lines_of(const Run *r, const double phase_s[PHASE_COUNT], double line_s[LEDGER_LINE_COUNT])
 {
-    static const LedgerLine line_of[PHASE_COUNT] = {
-        [PHASE_OTHER] = LEDGER_OTHER,        [PHASE_DATA] = LEDGER_DATA,
-        [PHASE_FORWARD] = LEDGER_COMPUTE,    [PHASE_BACKWARD] = LEDGER_COMPUTE,
-        [PHASE_SUM] = LEDGER_SUMS,           [PHASE_MESSAGES] = LEDGER_MESSAGES,
-        [PHASE_EXCHANGE] = LEDGER_EXCHANGES, [PHASE_UPDATE] = LEDGER_UPDATE,
-        [PHASE_EVAL] = LEDGER_EVAL,          [PHASE_CHECKPOINT] = LEDGER_CHECKPOINT};
     for (int i = 0; i < LEDGER_LINE_COUNT; ++i) line_s[i] = 0;
-    for (int p = 0; p < PHASE_COUNT; ++p) line_s[line_of[p]] += phase_s[p];
+    for (int p = 0; p < PHASE_COUNT; ++p) line_s[line_of((Phase)p)] += phase_s[p];
     name_sums(r, line_s);
 }
 

@@ -101,14 +101,17 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; ++i) {
         const void *x = element_at(t->run->x[0], i * p->x.plane, p->type);
         void *y = element_out(t->run->y, i * p->y.plane, p->type);
-        if (t->op->spec.pool == POOL_MAX) {
+        switch (t->op->spec.pool) {
+        case POOL_MAX:
             faster_table(p)->max_pool(&p->plane, x, y, (uint8_t *)t->run->saved + i * p->y.plane);
             continue;
-        }
-        if (t->op->spec.pool == POOL_AVG)
+        case POOL_AVG:
             faster_table(p)->avg_pool(&p->plane, x, y);
-        else
+            break;
+        case POOL_GLOBAL_AVG:
             simd->mean_rows(x, p->x.hw, p->x.block, y);
+            break;
+        }
         simd->act(t->op->spec.act, 0.0f, y, y, p->y.plane);
     }
 }
@@ -133,13 +136,18 @@ static void grad_body(const void *task, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; ++i) {
         const void *dy = element_at(t->run->dy, i * p->y.plane, p->type);
         void *dx = element_out(t->run->dx[0], i * p->x.plane, p->type);
-        if (t->op->spec.pool == POOL_MAX)
+        switch (t->op->spec.pool) {
+        case POOL_MAX:
             faster_table(p)->max_pool_grad(&p->plane, dy,
                                            (const uint8_t *)t->run->saved + i * p->y.plane, dx);
-        else if (t->op->spec.pool == POOL_AVG)
+            break;
+        case POOL_AVG:
             faster_table(p)->avg_pool_grad(&p->plane, dy, dx);
-        else
+            break;
+        case POOL_GLOBAL_AVG:
             simd->spread_rows(dx, dy, p->x.hw, p->x.block);
+            break;
+        }
     }
 }
 

@@ -225,7 +225,7 @@ static void add_bias(const DenseProduct *p, const DensePart *part)
         float *out = p->out + r * p->out_row;
         for (int64_t c = part->column; p->bias && c < part->column_end; ++c) out[c] += p->bias[c];
         for (int64_t c = part->column; p->relu && c < part->column_end; ++c)
-            out[c] = out[c] > 0 ? out[c] : 0;
+            out[c] = out[c] <= 0 ? 0 : out[c]; /* NaN stays NaN */
     }
 }
 

@@ -110,7 +110,7 @@ SIMD_INLINE void finish_some(const Tile *t, Vf sum, int r, int64_t c, int64_t co
         sum = some_load(t->bias_first + c, count) + sum;
     for (int l = 0; l < t->joins; ++l) sum = some_load(level + l * DENSE_LEVEL, count) + sum;
     if (t->bias_last) sum += some_load(t->bias_last + c, count);
-    if (t->relu) sum = VECTOR_KEEP(sum, sum > 0);
+    if (t->relu) sum = VECTOR_KEEP(sum, ~(sum <= 0)); /* NaN stays NaN */
     some_store(out, sum, count);
 }
 
@@ -147,7 +147,7 @@ SIMD_INLINE void finish(const Tile *t, Vf sum[TILE_ROWS][WIDE], int row, const i
 #pragma GCC unroll 14
         for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 2
-            for (int v = 0; v < wide; ++v) sum[r][v] = VECTOR_KEEP(sum[r][v], sum[r][v] > 0);
+            for (int v = 0; v < wide; ++v) sum[r][v] = VECTOR_KEEP(sum[r][v], ~(sum[r][v] <= 0));
 #pragma GCC unroll 14
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 2

@@ -34,11 +34,18 @@ struct Copies {
 static __device__ __forceinline__ Copies copies_of(const PadRun &run, int d, int64_t i)
 {
     const int64_t at = run.low[d] + i, size = run.size[d], out = run.out[d];
-    if (run.mode[d] == PAD_CIRCULAR) return Copies{at - size, size, 3};
-    if (run.mode[d] == PAD_REFLECT) return Copies{at, 0, 3};
-    if (run.mode[d] != PAD_REPLICATE) return Copies{at, 1, 1};
     const int64_t first = i > 0 ? at : 0, end = i + 1 < size ? at + 1 : out;
-    return Copies{first, 1, end - first};
+    switch (run.mode[d]) {
+    case PAD_ZERO:
+        break;
+    case PAD_REPLICATE:
+        return Copies{first, 1, end - first};
+    case PAD_REFLECT:
+        return Copies{at, 0, 3};
+    case PAD_CIRCULAR:
+        return Copies{at - size, size, 3};
+    }
+    return Copies{at, 1, 1};
 }
 
 /* Returns the place of copy k of pixel i, or -1 if there is none. Places ascend with k. */

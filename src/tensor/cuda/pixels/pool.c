@@ -22,7 +22,6 @@ static PoolRun pool_run(const Op *op, const OpRun *run)
                  .dy = run->dy,
                  .y = run->y,
                  .dx = run->dx[0],
-                 .max_index = s->pool == POOL_MAX ? run->saved : NULL,
                  .relu = s->act == ACT_RELU,
                  .h = (int)x[2],
                  .w = (int)x[3],
@@ -31,10 +30,19 @@ static PoolRun pool_run(const Op *op, const OpRun *run)
                  .samples = x[0],
                  .channels = x[1]};
     for (int d = 0; d < 2; ++d) {
-        bool all = s->pool == POOL_GLOBAL_AVG;
-        p.kernel[d] = all ? (int)x[2 + d] : s->kernel[d];
-        p.stride[d] = all ? 1 : s->stride[d];
-        p.pad[d] = all ? 0 : s->pad[d];
+        p.kernel[d] = s->kernel[d];
+        p.stride[d] = s->stride[d];
+        p.pad[d] = s->pad[d];
+    }
+    switch (s->pool) {
+    case POOL_MAX:
+        p.max_index = run->saved;
+        break;
+    case POOL_AVG:
+        break;
+    case POOL_GLOBAL_AVG:
+        for (int d = 0; d < 2; ++d) p.kernel[d] = (int)x[2 + d], p.stride[d] = 1, p.pad[d] = 0;
+        break;
     }
     return p;
 }
