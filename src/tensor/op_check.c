@@ -98,12 +98,6 @@ static Status slots_of_backend_check(const BackendTable *t)
     const RowSlot slots[] = {
         ROW_SLOT(t, name),
         ROW_SLOT(t, open),
-        ROW_SLOT(t, bf16),
-        ROW_SLOT(t, f16),
-        ROW_SLOT(t, tf32),
-        ROW_SLOT_IF(t, dense_gelu, here),
-        ROW_SLOT_IF(t, batch_norm_silu, here),
-        ROW_SLOT_IF(t, dense_residual, here),
         ROW_SLOT_IF(t, close, here),
         ROW_SLOT_IF(t, alloc, here),
         ROW_SLOT_IF(t, release, here),
@@ -130,6 +124,12 @@ static Status slots_of_backend_check(const BackendTable *t)
         ROW_SLOT_IF(t, timer_new, here),
         ROW_SLOT_IF(t, event_s, here),
         ROW_SLOT_IF(t, flat, here),
+        ROW_SLOT(t, bf16),
+        ROW_SLOT(t, f16),
+        ROW_SLOT(t, tf32),
+        ROW_SLOT_IF(t, dense_gelu, here),
+        ROW_SLOT_IF(t, batch_norm_silu, here),
+        ROW_SLOT_IF(t, dense_residual, here),
     };
     return ROW_SLOTS_CHECK("backend", t->name, slots);
 }

@@ -79,14 +79,41 @@ static void stopped(Rank *r)
     if (r->world.rank > 0) forever();
 }
 
+/* Begins a step, in which rank 2 stops. */
+static void step_without_2(const Rank *r)
+{
+    beat_step_begin(6);
+    computes();
+    if (r->world.rank == 2) raise(SIGSTOP);
+}
+
 /* The other ranks wait in a sum over all ranks, between two phases of a step. */
 static void sum(Rank *r)
 {
     int64_t one = 1;
-    beat_step_begin(6);
-    computes();
-    if (r->world.rank == 2) raise(SIGSTOP);
+    step_without_2(r);
     world_add(&r->world, &one, 1);
+}
+
+/* Rank 0 waits for the part of rank 2. */
+static void collect(Rank *r)
+{
+    static const size_t bytes[] = {1, 1, 1};
+    char part = 0, all[3];
+    step_without_2(r);
+    world_collect(&r->world, &part, bytes, 0, all);
+    forever();
+}
+
+/* The other ranks wait for data of rank 2. */
+static void multicast(Rank *r)
+{
+    static const int member[] = {2, 0, 1}, node[] = {0, 0, 0};
+    char data = 0;
+    Multicast m;
+    step_without_2(r);
+    multicast_begin(&m, &r->world, multicast_place(member, 3, node, r->world.rank), &data, 1);
+    multicast_wait(&m);
 }
 
 /* mpirun is stopped until the watchdog has reported, because mpirun would end the job first. */
@@ -227,6 +254,22 @@ static const Case cases[] = {
      "no rank has made progress"},
     {"sum",
      sum,
+     3,
+     300,
+     ERR_IO,
+     {"rank 2 on ", "has been stopped by a signal for ", "rank 0 on ",
+      "waits for messages of other ranks, step 6"},
+     "no rank has made progress"},
+    {"collect",
+     collect,
+     3,
+     300,
+     ERR_IO,
+     {"rank 2 on ", "has been stopped by a signal for ", "rank 0 on ",
+      "waits for messages of other ranks, step 6"},
+     "no rank has made progress"},
+    {"multicast",
+     multicast,
      3,
      300,
      ERR_IO,

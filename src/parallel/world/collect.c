@@ -94,7 +94,7 @@ static void receive_wait(WorldCollect *c)
     size_t bytes = c->bytes[c->world->rank];
     if (bytes > 0) memcpy(c->my_destination, c->mine, bytes);
     while (c->count > 0 && over != MPI_UNDEFINED) {
-        MPI_CHECK(MPI_Waitany(c->count, c->request, &over, MPI_STATUS_IGNORE));
+        over = mpi_await_any(c->count, c->request);
         if (over != MPI_UNDEFINED) (void)receive_next(c, &c->request[over]);
     }
 }
@@ -110,8 +110,8 @@ void world_collect_wait(WorldCollect **collect)
     if (!c) return;
     if (c->bytes)
         receive_wait(c);
-    else
-        for (int i = 0; i < c->count; ++i) mpi_await(&c->request[i]);
+    else if (c->count > 0)
+        mpi_await_all(c->count, c->request);
     mem_free(&c->bytes);
     mem_free(&c->request);
     mem_free(collect);

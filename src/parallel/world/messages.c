@@ -59,18 +59,31 @@ static void pause_a_little(Pause *pause)
     slept_s += clock_s() - begun;
 }
 
-void mpi_await(MPI_Request *request)
+int mpi_await_any(int count, MPI_Request *request)
 {
     Pause pause = {0};
+    int index, done;
+    MPI_CHECK(MPI_Testany(count, request, &index, &done, MPI_STATUS_IGNORE));
+    if (done) return index;
     Phase before = phase_wait_begin();
     mark_wait();
-    for (int done = 0;;) {
-        MPI_CHECK(MPI_Test(request, &done, MPI_STATUS_IGNORE));
-        if (done) break;
+    while (!done) {
         pause_a_little(&pause);
+        MPI_CHECK(MPI_Testany(count, request, &index, &done, MPI_STATUS_IGNORE));
     }
     beat_mark_previous();
     phase_wait_end(before);
+    return index;
+}
+
+void mpi_await(MPI_Request *request)
+{
+    (void)mpi_await_any(1, request);
+}
+
+void mpi_await_all(int count, MPI_Request *request)
+{
+    while (mpi_await_any(count, request) != MPI_UNDEFINED) continue;
 }
 
 struct WorldSwap {

@@ -15,5 +15,10 @@ void mpi_check(int code, const char *call);
 /* Waits until a nonblocking operation of MPI is complete. A rank that waits for a long time sleeps
  * between polls and leaves its core to ranks that compute; MPI_Wait would poll without a pause. */
 void mpi_await(MPI_Request *request);
+/* Waits in the same way until one of `count` operations is complete. Returns its index;
+ * MPI_UNDEFINED: all were complete before. */
+int mpi_await_any(int count, MPI_Request *request);
+/* Waits in the same way until all of `count` operations are complete. */
+void mpi_await_all(int count, MPI_Request *request);
 
 #endif

@@ -93,7 +93,7 @@ static void send_begin(Multicast *m, size_t piece)
 {
     MPI_Request *out = m->out[piece % MULTICAST_PIECES];
     /* waits for the sends of the earlier piece that used these requests */
-    MPI_CHECK(MPI_Waitall(2, out, MPI_STATUSES_IGNORE));
+    mpi_await_all(2, out);
     for (int c = 0; c < 2; ++c)
         if (m->place.child[c] >= 0)
             MPI_CHECK(MPI_Isend(m->data + piece * piece_bytes(m), bytes_of(m, piece), MPI_BYTE,
@@ -115,12 +115,12 @@ void multicast_begin(Multicast *m, const World *world, MulticastPlace place, voi
     for (size_t piece = 0; piece + 1 < MULTICAST_PIECES; ++piece) receive_begin(m, piece);
     for (size_t piece = 0; piece * piece_bytes(m) < bytes; ++piece) {
         receive_begin(m, piece + MULTICAST_PIECES - 1);
-        MPI_CHECK(MPI_Wait(&m->in[piece % MULTICAST_PIECES], MPI_STATUS_IGNORE));
+        mpi_await(&m->in[piece % MULTICAST_PIECES]);
         send_begin(m, piece);
     }
 }
 
 void multicast_wait(Multicast *m)
 {
-    if (has_peers(m)) MPI_CHECK(MPI_Waitall(2 * MULTICAST_PIECES, m->out[0], MPI_STATUSES_IGNORE));
+    if (has_peers(m)) mpi_await_all(2 * MULTICAST_PIECES, m->out[0]);
 }
