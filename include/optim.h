@@ -297,7 +297,7 @@ struct Optim {
      * owned */
     float *whole_floats;
     /* sums of squares on the host, [norm number][chunk]; owned */
-    double *norms;
+    double *chunk_squares;
     /* the same sums in the backend's memory; owned */
     double *partial;
     /* exact sums of squares; owned; NULL: sums are not exact. exact_chunk: [norm number][chunk], in

@@ -41,7 +41,7 @@ void world_fini(World *world);
  * job, and rank 0's message has no prefix. Collective. */
 Status status_agree(const World *world, Status mine);
 /* Returns the smallest of all ranks' numbers. Collective. */
-int world_least(const World *world, int mine);
+int world_min(const World *world, int mine);
 /* Sums data[0 .. count - 1] over all ranks, element by element, in place. The numbers are integers,
  * so the order of the additions does not change the bits. Calls MPI_Allreduce, whose memory does
  * not grow with the number of ranks, and whose time grows with the logarithm of this number. Use it

@@ -249,7 +249,7 @@ Status load_share_tensors(Load *load)
     sharing_begin(&s);
     for (int i = 0; i < load->io->count; ++i) transfer_tensor(&s, i);
     /* report the first failed tensor, whichever rank reads it */
-    bool reports = world_least(load->world, s.failed) == s.failed && s.status != OK;
+    bool reports = world_min(load->world, s.failed) == s.failed && s.status != OK;
     Status status = reports ? fail(s.status, "%s", s.why) : OK;
     sharing_end(&s);
     return status;

@@ -190,7 +190,7 @@ static void find_places(Doctor *d, Place *places)
     node_world.comm = d->world.node;
     node_world.rank = d->world.node_rank;
     node_world.size = d->world.node_size;
-    mine.leader = world_least(&node_world, d->world.rank);
+    mine.leader = world_min(&node_world, d->world.rank);
     host_name(mine.host, HOST_BYTES);
     d->is_leader = mine.leader == d->world.rank;
     world_gather(&d->world, &mine, sizeof mine, places);

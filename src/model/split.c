@@ -273,7 +273,7 @@ static void split_node(Splitter *s, int i)
  * graph. */
 static void cut_sums(Splitter *s, int i, OpSpec *spec)
 {
-    const Role role = s->role[i];
+    const SplitRole role = s->role[i];
     const bool shares_tokens = role == ROLE_REST || role == ROLE_ROW;
     if (s->divides_sequence && shares_tokens && spec->w_count > 0)
         spec->tokens = sum_slices(s, s->from->input.shape.dim[1]);

@@ -6,7 +6,7 @@
 #include "build.h"
 
 /* How a node is divided among the ranks. */
-typedef enum Role {
+typedef enum SplitRole {
     /* the node is not divided, but may work on a slice of the sequence */
     ROLE_REST,
     /* dense layer divided by its outputs */
@@ -21,7 +21,7 @@ typedef enum Role {
     ROLE_HEAD,
     /* loss on a slice of the classes */
     ROLE_LOSS,
-} Role;
+} SplitRole;
 
 typedef struct Splitter {
     /* the undivided graph; borrowed */
@@ -41,7 +41,7 @@ typedef struct Splitter {
     bool divides_sequence;
     /* The arrays below have an entry for each node of `from`, and are owned. */
     /* role of the node */
-    Role *role;
+    SplitRole *role;
     /* number of the node's units, which are divided among the ranks: key heads, query heads, single
      * values, or tokens of the vocabulary */
     int64_t *units;

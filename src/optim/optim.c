@@ -159,7 +159,7 @@ static void arena_free(Optim *optim, float *arena, int64_t elements)
     if (arena) b->table->release(b, arena, (size_t)elements * sizeof(float));
 }
 
-static size_t norms_bytes(const Optim *optim)
+static size_t chunk_squares_bytes(const Optim *optim)
 {
     return (size_t)(optim->chunks + 1) * OPTIM_NORMS * sizeof(double);
 }
@@ -278,9 +278,9 @@ static void make_memory(Optim *optim)
     optim->whole_elements = whole_elements(optim);
     optim->scratch = arena_new(optim, optim->scratch_elements);
     optim->whole_floats = arena_new(optim, optim->whole_elements);
-    optim->norms = backend_host_new(optim->backend, norms_bytes(optim));
+    optim->chunk_squares = backend_host_new(optim->backend, chunk_squares_bytes(optim));
     optim->range_squares = mem_new((size_t)(optim->range_count + 1) * OPTIM_NORMS * sizeof(double));
-    optim->partial = optim->backend->table->alloc(optim->backend, norms_bytes(optim));
+    optim->partial = optim->backend->table->alloc(optim->backend, chunk_squares_bytes(optim));
     make_sums(optim);
     make_exact(optim);
 }
@@ -417,10 +417,10 @@ void optim_free(Optim **optim)
     arena_free(o, o->average, o->average_elements);
     arena_free(o, o->scratch, o->scratch_elements);
     arena_free(o, o->whole_floats, o->whole_elements);
-    o->backend->table->release(o->backend, o->partial, norms_bytes(o));
+    o->backend->table->release(o->backend, o->partial, chunk_squares_bytes(o));
     free_sums(o);
     free_exact(o);
-    backend_host_free(o->backend, o->norms, norms_bytes(o));
+    backend_host_free(o->backend, o->chunk_squares, chunk_squares_bytes(o));
     mem_free(&o->range_squares);
     free_lists(optim);
 }

@@ -60,9 +60,9 @@ static void gather_squares(Optim *optim, int sets, int first, int last)
     Stream *s = table->stream(optim->backend);
     int64_t at = optim->chunk[first], count = optim->chunk[last] - at;
     for (int set = 0; set < sets; ++set, at += optim->chunks)
-        table->copy(s, optim->norms + at, optim->partial + at, (size_t)count * sizeof(double));
+        table->copy(s, optim->chunk_squares + at, optim->partial + at, (size_t)count * sizeof(double));
     table->sync(s);
-    if (optim->shard.gather) optim->shard.gather(optim->shard.user, optim->norms, sets);
+    if (optim->shard.gather) optim->shard.gather(optim->shard.user, optim->chunk_squares, sets);
 }
 
 /* Returns the sum of a range's sums of squares, chunk by chunk. set: number of the norm. */
@@ -70,7 +70,7 @@ static double sum_squares(const Optim *optim, int set, int range)
 {
     double sum = 0;
     for (int64_t c = optim->chunk[range]; c < optim->chunk[range + 1]; ++c)
-        sum += optim->norms[set * optim->chunks + c];
+        sum += optim->chunk_squares[set * optim->chunks + c];
     return sum;
 }
 

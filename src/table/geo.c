@@ -283,7 +283,7 @@ static void receive_ids(const Tables *t, int from, const Command *what, int32_t 
     (void)world_receive(t->plan.world, from, *id, ids * sizeof **id);
 }
 
-void geo_pull(Tables *t, int from, const Command *what)
+void serve_pull(Tables *t, int from, const Command *what)
 {
     int32_t *count;
     uint64_t *id;
@@ -331,7 +331,7 @@ static void end_period(Tables *t)
     for (int a = 0; a < t->workers; ++a) world_send(t->plan.world, a, "", 1);
 }
 
-void geo_push(Tables *t, int from, const Command *what)
+void serve_push(Tables *t, int from, const Command *what)
 {
     Pushed *p = &t->pushed[from * t->bags + what->bag];
     size_t bytes = (size_t)what->ids * (size_t)t->bag[what->bag].width * sizeof *p->delta;

@@ -268,10 +268,10 @@ static bool serve_one(Tables *t, const ServerPlan *plan, Order *order, Status *s
         watch(t, plan);
         break;
     case COMMAND_PULL:
-        geo_pull(t, from, &what);
+        serve_pull(t, from, &what);
         break;
     case COMMAND_PUSH:
-        geo_push(t, from, &what);
+        serve_push(t, from, &what);
         break;
     case COMMAND_BEGIN:
         *status = begin_order(t, plan, &what, order);

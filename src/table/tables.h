@@ -242,8 +242,8 @@ void geo_request(Tables *tables, Flight *flight);
 void geo_rows(Tables *tables, Flight *flight);
 void geo_update(Tables *tables, Flight *flight, double lr, double grad_scale);
 /* For servers: carry out a command of worker `from`. */
-void geo_pull(Tables *tables, int from, const Command *what);
-void geo_push(Tables *tables, int from, const Command *what);
+void serve_pull(Tables *tables, int from, const Command *what);
+void serve_push(Tables *tables, int from, const Command *what);
 /* Sends a command of this kind to one owner, with the numbers of ids and the ids of a bag. count:
  * number of ids of each table of the bag; more: the command's other fields. `count` and `id` are
  * borrowed during the call; if `sending` is not NULL, `id` is borrowed until

@@ -167,7 +167,7 @@ static void warn_of_processors(const World *world, const Description *mine,
 {
     Description other;
     int i = first_difference(mine, first, true);
-    int rank = world_least(world, i < FACTS ? world->rank : INT_MAX);
+    int rank = world_min(world, i < FACTS ? world->rank : INT_MAX);
     if (rank == INT_MAX) return;
     if (world->rank == rank) other = *mine;
     world_bcast(world, &i, sizeof i, rank);

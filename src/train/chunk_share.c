@@ -28,7 +28,7 @@ void chunk_share_new(NodeMemory **memory, const Trainer *t, const DataSet *set, 
     const void *user[] = {t, set};
     *memory = NULL;
     *chunks = (FieldMemory){0};
-    if (bytes == 0 || -world_least(t->world, -sharers(t)) == 1) return;
+    if (bytes == 0 || -world_min(t->world, -sharers(t)) == 1) return;
     if (node_memory_new(memory, t->world, bytes, "unpacked chunks of fields", prepare, user) != OK)
         log_warn("%s; each rank keeps unpacked chunks for itself, which takes more memory",
                  fail_message());

@@ -63,7 +63,7 @@ static Status agree_on_cpu_set(const Trainer *t)
 {
     InstructionSet set = CPU_AUTO;
     TRY(status_agree(t->world, cpu_choose((InstructionSet)t->config->train.cpu, &set)));
-    if (world_least(t->world, set != CPU_PORTABLE) == 0) {
+    if (world_min(t->world, set != CPU_PORTABLE) == 0) {
         TRY(status_agree(t->world, cpu_choose(CPU_PORTABLE, &set)));
         if (t->config->train.device == DEVICE_CUDA)
             return fail(ERR_CONFIG, "train.cpu: portable gives equal bits on CPUs only: use "
@@ -72,12 +72,12 @@ static Status agree_on_cpu_set(const Trainer *t)
         return OK;
     }
     InstructionSet best_here = set == CPU_AUTO ? cpu_best() : set;
-    InstructionSet best_everywhere = (InstructionSet)world_least(t->world, (int)best_here);
+    InstructionSet best_everywhere = (InstructionSet)world_min(t->world, (int)best_here);
     /* 31 bits of a hash of the processor's instructions; made negative on a rank with a limit, so
      * that it differs from the hash of every rank without one */
     int features = (int)(cpu_features() >> 1);
     if (set != CPU_AUTO) features = -1 - features;
-    bool all_equal = world_least(t->world, features) == -world_least(t->world, -features);
+    bool all_equal = world_min(t->world, features) == -world_min(t->world, -features);
     cpu_set_limit(all_equal && set == CPU_AUTO ? CPU_AUTO : best_everywhere);
     return OK;
 }
@@ -98,7 +98,7 @@ static Status open_backend(Trainer *t, const DryRun *only)
         .replay = c->train.cuda_graphs == GRAPHS_AUTO,
     };
     if (options.threads == 0)
-        options.threads = world_least(t->world, threads_share(t->world->node_size));
+        options.threads = world_min(t->world, threads_share(t->world->node_size));
     threads_bind(t->world->node_rank, t->world->node_size, options.threads);
     TRY(agree_on_cpu_set(t));
     const BackendTable *table = c->train.device == DEVICE_CUDA ? &backend_cuda : &backend_cpu;

@@ -34,9 +34,9 @@ holds() {
 # soon COMMAND... : repeats the command for up to two minutes, until it succeeds. If it never does,
 # prints the ends of the files log and out, and fails.
 soon() {
-    for _ in $(seq 1200); do
-        if "$@"; then return; fi
-        sleep 0.1
+    for _ in $(seq 2400); do
+        if "$@" 2>/dev/null; then return; fi
+        sleep 0.05
     done
     echo "FAILED: not within two minutes: $*"
     local file

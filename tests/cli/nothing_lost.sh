@@ -15,12 +15,6 @@ optim: {lr: 0.02, momentum: 0.9}
 X
 files() { (cd "$1" && find . -type f ! -name 'owner-*' -exec cksum {} + | sort -k3); }
 
-# until_ CONDITION... : waits for the condition, at most one minute.
-until_() {
-    local n
-    for n in $(seq 600); do "$@" 2>/dev/null && return 0; sleep 0.1; done
-    echo "never: $*"; return 1
-}
 has_lines() { [ "$(wc -l <"$1")" -ge "$2" ]; }
 evaluated() { grep -q eval_loss "$1"; }
 top1() { "$WEFT" ckpt info --json "$1" | sed 's/.*"best_metric": *\([0-9.e+-]*\).*/\1/'; }
@@ -66,9 +60,9 @@ check 0 '' "$WEFT" ckpt check runs/moved/checkpoints/best.h5
 background log timeout 120 "$WEFT" train -n 2 job.yaml run.name=away train.steps=999999 checkpoint.every_steps=20
 child=$!
 saved() { ls runs/away/checkpoints/step-*.h5; } >/dev/null
-holds 'it saves' until_ saved
+holds 'it saves' soon saved
 mv runs/away/checkpoints away
-holds 'it saves again' until_ saved
+holds 'it saves again' soon saved
 holds 'and says why' grep -q 'warning: runs/away/checkpoints: was missing, and has been created again' log
 kill -TERM "$(pgrep -P $child -f "$WEFT train")"
 rc=0; wait $child || rc=$?
@@ -79,7 +73,7 @@ for n in 1 2; do
     run=runs/k$n
     job=(job.yaml run.name=k$n train.steps=999999 checkpoint.every_s=0)
     background log "$WEFT" train -n $n "${job[@]}"
-    holds 'a first run is under way' until_ eval 'has_lines $run/metrics.jsonl 60 && test -e $run/checkpoints/best.h5'
+    holds 'a first run is under way' soon eval 'has_lines $run/metrics.jsonl 60 && test -e $run/checkpoints/best.h5'
     kill -9 $(own "$WEFT train .*run.name=k$n") # all of its ranks
     wait $! 2>/dev/null || true
     seen=$(wc -l <$run/metrics.jsonl) best=$(top1 $run/checkpoints/best.h5)
@@ -91,7 +85,7 @@ for n in 1 2; do
     sum=$(cksum <$run/checkpoints/best.h5)
     background log timeout 60 "$WEFT" train -n $n "${job[@]}"
     child=$!
-    holds 'a second one begins' until_ eval 'test -e $run/metrics.jsonl.1 && evaluated $run/metrics.jsonl'
+    holds 'a second one begins' soon eval 'test -e $run/metrics.jsonl.1 && evaluated $run/metrics.jsonl'
     kill -TERM "$(pgrep -P $child -f "$WEFT train")"
     rc=0; wait $child || rc=$?
     holds "stopped with a checkpoint ($rc)" test $rc = 75
@@ -101,7 +95,7 @@ for n in 1 2; do
 
     background log timeout 60 "$WEFT" train -n $n "${job[@]}"
     child=$!
-    holds 'a third one' until_ grep -q 'resuming from' log
+    holds 'a third one' soon grep -q 'resuming from' log
     kill -TERM "$(pgrep -P $child -f "$WEFT train")"
     rc=0; wait $child || rc=$?
     holds "stopped with a checkpoint, again ($rc)" test $rc = 75
@@ -156,17 +150,17 @@ for n in 1 2; do
     job=(job.yaml run.name=f run.dir=small/runs train.steps=999999 checkpoint.every_steps=10 checkpoint.keep=1)
     background log timeout 100 "$WEFT" train -n $n "${job[@]}"
     child=$!
-    holds 'a first checkpoint' until_ eval 'ls $run/checkpoints/step-*.h5 >ls.log' # it is soon replaced by the next one
+    holds 'a first checkpoint' soon eval 'ls $run/checkpoints/step-*.h5 >ls.log' # it is soon replaced by the next one
     holds 'no save is under way' fill
-    holds 'a full disk is said' until_ grep -q 'No space left.*training continues, and this is tried again' log
+    holds 'a full disk is said' soon grep -q 'No space left.*training continues, and this is tried again' log
     lines=$(grep -c '"loss"' $run/metrics.jsonl)
     step() { grep -o 'step [0-9,]*' log | tail -n 1 | tr -dc 0-9; }
     now=$(step)
-    holds 'training continues' until_ eval 'test "$(step)" -gt $((now + 50))'
+    holds 'training continues' soon eval 'test "$(step)" -gt $((now + 50))'
     holds 'and is said once' test "$(grep -c 'step-.*this is tried again' log)" = 1
     check 0 '' "$WEFT" ckpt check $run/checkpoints/step-*.h5
     rm small/fill
-    holds 'the next try works' until_ grep -q 'saving checkpoints works again' log
+    holds 'the next try works' soon grep -q 'saving checkpoints works again' log
     kill -TERM "$(pgrep -P $child -f "$WEFT train")"
     rc=0; wait $child || rc=$?
     holds "stopped with a checkpoint ($rc)" test $rc = 75

@@ -9,10 +9,6 @@ export OMPI_MCA_rmaps_base_oversubscribe=1
 end=checkpoints/step-00000240.h5
 
 newest() { ls runs/"$1"/checkpoints/step-*.h5 2>/dev/null | tail -n 1; }
-until_true() {
-    local left=1200
-    until "$@"; do [ $((left -= 1)) -gt 0 ] || { echo "FAILED: waited in vain for: $*"; return 1; }; sleep 0.05; done
-}
 # prints the process of a run's rank RANK, or of the only rank
 rank_of() { # NAME RANK
     local words=".*run.name=$1( |\$)"
@@ -60,7 +56,7 @@ holds 'nothing was started' test ! -e runs
 check 0 '' timeout 120 "$WEFT" run -n 2 -- weft train images.yaml run.name=quiet train.steps=240
 holds 'of one start nothing is said' test -z "$(grep 'weft run' err)"
 begin killed -n 2 --log-dir logs/deep -- train.steps=240 checkpoint.every_steps=20
-until_true another killed ''
+soon another killed ''
 victim=$(rank_of killed 1)
 kill -KILL "$victim"
 ends 'a killed rank' 0 "start 1: rank 1 (process $victim) was killed by signal 9"
@@ -77,7 +73,7 @@ holds 'nothing is written to the folder of another run' test -z "$(ls others)"
 
 # One rank needs no mpirun.
 begin alone -- train.steps=240 checkpoint.every_steps=20
-until_true another alone ''
+soon another alone ''
 kill -KILL "$(rank_of alone)"
 ends 'a rank alone' 0 'start 2: 1 rank, from step '
 check 0 '' "$WEFT" ckpt diff runs/quiet/$end runs/alone/$end
@@ -116,7 +112,7 @@ says_not 'was lost'
 # A stop request is not a loss.
 for signal in TERM INT HUP USR1; do
     begin stop$signal -n 2 --
-    until_true grep -q 'step 2/' out
+    soon grep -q 'step 2/' out
     kill -$signal "$run"
     ends "$signal" 75 'stopped as requested'
     says_not 'start 2'
@@ -124,7 +120,7 @@ for signal in TERM INT HUP USR1; do
 done
 # The repeated stop request reaches mpirun at any point of its end.
 begin again -n 2 --
-until_true grep -q 'step 2/' out
+soon grep -q 'step 2/' out
 mpirun=$(pgrep -P "$run")
 kill -TERM "$run"
 while kill -USR1 "$mpirun" 2>/dev/null; do sleep 0.001; done
@@ -139,7 +135,7 @@ printf 'localhost\n%s\n' "$(hostname)" >here.nodes
 for nodes in '' here.nodes; do
     [ -z "$nodes" ] || export PBS_NODEFILE=$PWD/here.nodes PBS_JOBID=7
     begin all$nodes -n 2 -- checkpoint.every_steps=0
-    until_true grep -q '^epoch.* step' out
+    soon grep -q '^epoch.* step' out
     kill -TERM $(pgrep -P "$run") $(own "^$WEFT train .*run.name=all$nodes ") "$run"
     ends "all get a signal to end $nodes" 75 'stopped as requested: start the same command again'
     holds 'saved' test -n "$(newest all$nodes)"
@@ -150,18 +146,18 @@ heard() { [ $((0x$(sed -n 's/^ShdPnd:[[:space:]]*//p' "/proc/$run/status") & 0x4
 # It is killed after a stop request: the message says what is lost, whether it has saved or not.
 for every in 0 20; do
     begin lost$every -n 2 -- checkpoint.every_steps=$every
-    until_true eval '[ $every = 0 ] && grep -q "^epoch.* step" out || another lost$every ""'
+    soon eval '[ $every = 0 ] && grep -q "^epoch.* step" out || another lost$every ""'
     rank=$(rank_of lost$every 1)
     kill -STOP "$rank"
     kill -TERM "$run"
-    until_true heard
+    soon heard
     kill -KILL "$rank"
     what=$([ $every = 0 ] && echo 'there is no checkpoint, so all results' || echo 'results after the newest checkpoint')
     ends "killed while it stops, $every" 75 "stopped as requested; $what are lost: start"
 done
 # Its last save fails: the message says so, and what is lost.
 begin unsaved -n 2 -- checkpoint.every_steps=20
-until_true another unsaved ''
+soon another unsaved ''
 # A save that begins between the two commands makes the folder again: then that one is moved, too.
 aside=0
 until mv -T runs/unsaved/checkpoints "runs/unsaved/aside$((++aside))" && : >runs/unsaved/checkpoints; do :; done 2>/dev/null
@@ -171,17 +167,17 @@ ends 'its last save fails' 75 'stopped as requested; results after the newest ch
 mkdir runs/waits
 sed 's/\("place": *"\)[^"]*/\1elsewhere/; s/\("ended": *\)true/\1false/' runs/quiet/owner-1 >runs/waits/owner-1
 begin waits -n 2 --
-until_true grep -q 's for a heartbeat' err
+soon grep -q 's for a heartbeat' err
 kill -TERM "$run"
 ends 'stopped before it began' 75 'stopped as requested: start the same command again'
 
 # run.fresh renames an earlier run once, and not the files of its first start.
 check 0 '' timeout 60 "$WEFT" train images.yaml run.name=fresh train.steps=2
 begin fresh -n 2 -- run.fresh=true checkpoint.every_steps=3
-until_true test -e runs/fresh/earlier-1
-until_true another fresh ''
+soon test -e runs/fresh/earlier-1
+soon another fresh ''
 kill -KILL "$(rank_of fresh 1)"
-until_true grep -q 'resuming from runs/fresh/checkpoints/' err
+soon grep -q 'resuming from runs/fresh/checkpoints/' err
 kill -TERM "$run"
 ends 'run.fresh' 75 'stopped as requested: start the same command again, but without run.fresh, to continue'
 holds 'moved aside once' test ! -e runs/fresh/earlier-2
@@ -189,9 +185,9 @@ holds 'moved aside once' test ! -e runs/fresh/earlier-2
 # checkpoint.resume=no refuses the run of an earlier command, and not the files of its first start.
 check 78 'already holds a run' timeout 60 "$WEFT" run -n 2 -- "$WEFT" train images.yaml run.name=fresh checkpoint.resume=no
 begin no -n 2 -- checkpoint.resume=no checkpoint.every_steps=3
-until_true another no ''
+soon another no ''
 kill -KILL "$(rank_of no 1)"
-until_true grep -q 'resuming from runs/no/checkpoints/' err
+soon grep -q 'resuming from runs/no/checkpoints/' err
 kill -TERM "$run"
 ends 'checkpoint.resume=no' 75 'stopped as requested'
 
@@ -244,13 +240,13 @@ starts 74 1 '--max-restarts is reached' '1 137' --max-restarts 0
 printf '0 137\n' >plan
 rm -f starts runs/fake/checkpoints/*
 background out,err "$WEFT" run -- ./fake train images.yaml run.name=fake; run=$!
-until_true eval '[ "$(wc -l <starts)" = 2 ]' 2>/dev/null
+soon eval '[ "$(wc -l <starts)" = 2 ]' 2>/dev/null
 kill -TERM "$run"
 ends 'a signal between two starts' 75 'stopped as requested'
 
 # The folder's owner: a live one is named; a dead one is replaced, at once on this host, else after four beats.
 begin owned -n 2 --
-until_true grep -q 'step 2/' out
+soon grep -q 'step 2/' out
 check 78 "another run is using this folder (process $(rank_of owned 0) on $(hostname)" "$WEFT" train images.yaml run.name=owned
 check 78 'another run is using' "$WEFT" run -n 2 -- weft train images.yaml run.name=owned
 holds 'and is not tried again' test -z "$(grep 'start 2' both)"
@@ -286,20 +282,20 @@ PATH=$PWD/bin:$PATH
 printf '# three of them\na slots=1\nb:1\nc\n' >three.hosts
 printf 'd\n' >unknown.hosts
 begin unknown --hostfile unknown.hosts --
-until_true grep -q 'too few hosts answer: waiting for them' err
+soon grep -q 'too few hosts answer: waiting for them' err
 says "start 1: a rank was lost (mpirun's exit code is 255), or none could be started: see mpirun's messages above"
 kill -TERM "$run"
 ends 'no host answers' 75 'stopped as requested'
 check 64 'have room for 3' "$WEFT" run -n 4 --hostfile three.hosts -- weft train images.yaml
 begin hosts --hostfile three.hosts --nnodes 2 -- train.steps=240 checkpoint.every_steps=20
-until_true another hosts ''
+soon another hosts ''
 says 'start 1: 2 ranks on a,b'
 rm up/b
 kill -KILL "$(rank_of hosts 0)"
-until_true grep -q 'start 2: 2 ranks on a,c' err
+soon grep -q 'start 2: 2 ranks on a,c' err
 at=$(newest hosts)
 says 'no answer from b'
-until_true another hosts "$at"
+soon another hosts "$at"
 rm up/c
 kill -KILL "$(rank_of hosts 1)"
 ends 'hosts are lost' 0 'start 3: 1 rank on a'
@@ -310,28 +306,28 @@ check 0 '' "$WEFT" ckpt diff runs/quiet/$end runs/hosts/$end
 : >up/b >up/c
 # Six micro-batches: two replicas have three each. grid.dp is replaced on the command line.
 begin other --hostfile three.hosts -- train.batch=24 grid.dp=2 checkpoint.every_steps=20
-until_true another other ''
+soon another other ''
 rm up/b up/c
 kill -KILL "$(rank_of other 1)"
-until_true grep -q 'resuming from' err
+soon grep -q 'resuming from' err
 says 'results stay bit-identical to 2 replicas'
 kill -TERM "$run"
 ends 'fewer replicas' 75 'stopped as requested'
 : >up/b >up/c
 # Eight micro-batches on three replicas: three, three, two and padding. After the loss of the third replica there are two.
 begin whole --hostfile three.hosts -- grid.pp=1 grid.dp=3 checkpoint.every_steps=20
-until_true another whole ''
+soon another whole ''
 rm up/c
 kill -KILL "$(rank_of whole 1)"
-until_true grep -q 'start 2: 2 ranks on a,b' err
-until_true grep -q 'resuming from' err
+soon grep -q 'start 2: 2 ranks on a,b' err
+soon grep -q 'resuming from' err
 kill -TERM "$run"
 ends 'no padding' 75 'stopped as requested'
 : >up/c
 # If no smaller number of ranks can be planned, the reason is printed and determines the exit code.
 cp images.h5 gone.h5
 begin gone --hostfile three.hosts -- grid.pp=1 grid.dp=3 checkpoint.every_steps=20 data.train="$PWD/gone.h5"
-until_true another gone ''
+soon another gone ''
 rm up/c gone.h5
 kill -KILL "$(rank_of gone 1)"
 ends 'data are gone' 66 'no grid fits in the 2 ranks on the remaining hosts, for the reason above'
@@ -339,13 +335,13 @@ says 'gone.h5: '
 : >up/c
 # Without a complete replica of the stages, weft run waits for hosts.
 begin stages --hostfile three.hosts --nnodes 2 -- grid.pp=2 checkpoint.every_steps=20
-until_true another stages ''
+soon another stages ''
 rm up/b up/c
 kill -KILL "$(rank_of stages 1)"
-until_true grep -q 'too few hosts answer: waiting for them' err
+soon grep -q 'too few hosts answer: waiting for them' err
 : >up/c
-until_true grep -q 'start 2: 2 ranks on a,c' err
-until_true grep -q 'resuming from' err
+soon grep -q 'start 2: 2 ranks on a,c' err
+soon grep -q 'resuming from' err
 kill -TERM "$run"
 ends 'stages wait' 75 'stopped as requested'
 holds 'no rank is left' soon eval '! own "^$WEFT train images.yaml"'

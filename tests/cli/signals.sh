@@ -7,11 +7,6 @@ set -m # background jobs in groups of their own, with SIGINT as it is at a promp
 make_images
 
 newest() { ls runs/"$1"/checkpoints/step-*.h5 2>/dev/null | tail -n 1; }
-# until_true COMMAND... : waits for it, a minute at most.
-until_true() {
-    local left=1200
-    until "$@"; do [ $((left -= 1)) -gt 0 ] || { echo "FAILED: waited in vain for: $*"; return 1; }; sleep 0.05; done
-}
 # at_step STEP : has the run come so far?
 at_step() { grep -q "step $1/" out 2>/dev/null; }
 # begin NAME WORDS... : weft train in the background, its process in $run
@@ -35,7 +30,7 @@ for ranks in 1 2; do
     for signal in TERM INT HUP USR1 USR2 XCPU; do
         name=$signal$ranks
         begin "$name" -n $ranks
-        until_true at_step 2
+        soon at_step 2
         kill -$signal "$run"
         ends "$signal to $ranks" 75 'start the same command again'
         step=$(tail -n 1 "runs/$name/metrics.jsonl" | grep -o '"step":[0-9]*' | tr -dc 0-9)
@@ -43,19 +38,19 @@ for ranks in 1 2; do
     done
 done
 begin HUP2 -n 2
-until_true grep -q 'resuming from runs/HUP2/checkpoints/' err
+soon grep -q 'resuming from runs/HUP2/checkpoints/' err
 kill -TERM "$run"
 ends 'resuming from there' 75 'start the same command again'
 
 # The same command would begin anew once more.
 for ranks in 1 2; do
     begin fresh$ranks -n $ranks run.fresh=true
-    until_true at_step 2
+    soon at_step 2
     kill -TERM "$run"
     ends "run.fresh with $ranks" 75 'again, but without run.fresh'
 done
 begin fresh1
-until_true grep -q 'resuming from runs/fresh1/checkpoints/' err
+soon grep -q 'resuming from runs/fresh1/checkpoints/' err
 kill -TERM "$run"
 ends 'going on without it' 75 'start the same command again'
 
@@ -65,20 +60,20 @@ sleepers=() names='two run lone'
 "$WEFT" train -n 2 images.yaml run.name=two >two.log 2>&1 </dev/null & sleepers+=($!)
 "$WEFT" run -n 2 -- "$WEFT" train images.yaml run.name=run >run.log 2>&1 </dev/null & sleepers+=($!)
 "$WEFT" run -- "$WEFT" train images.yaml run.name=lone >lone.log 2>&1 </dev/null & sleepers+=($!)
-for name in $names; do until_true grep -q 'step 2/' $name.log; done
+for name in $names; do soon grep -q 'step 2/' $name.log; done
 ranks=$(for name in $names; do own "^$WEFT train images.yaml run.name=$name"; done)
 holds "five ranks: $ranks" test "$(echo "$ranks" | wc -l)" = 5
 kill -TSTP "${sleepers[@]}"
-for p in "${sleepers[@]}" $ranks; do holds "process $p sleeps" until_true state "$p" T; done
+for p in "${sleepers[@]}" $ranks; do holds "process $p sleeps" soon state "$p" T; done
 lines=$(cat runs/{two,run,lone}/metrics.jsonl | wc -l)
 sleep 6
 holds 'nothing was trained meanwhile' test "$(cat runs/{two,run,lone}/metrics.jsonl | wc -l)" = "$lines"
 kill -CONT "${sleepers[@]}"
-for p in $ranks; do holds "process $p goes on" until_true state "$p" '[^T]'; done
+for p in $ranks; do holds "process $p goes on" soon state "$p" '[^T]'; done
 sleep 6
 for name in $names; do
     lines=$(wc -l <runs/$name/metrics.jsonl)
-    holds "$name: it goes on" until_true eval "[ \"\$(wc -l <runs/$name/metrics.jsonl)\" -gt $lines ]"
+    holds "$name: it goes on" soon eval "[ \"\$(wc -l <runs/$name/metrics.jsonl)\" -gt $lines ]"
 done
 kill -TERM "${sleepers[@]}"
 for p in "${sleepers[@]}"; do
@@ -90,7 +85,7 @@ holds "a suspended job is no hang: $(grep -h 'error:\|start 2' {two,run,lone}.lo
 
 # Two stop requests while its ranks do not answer: the message says what is lost.
 begin deaf -n 2
-until_true at_step 2
+soon at_step 2
 kill -STOP $(rank_pids "images.yaml run.name=deaf" | cut -d' ' -f2)
 while kill -TERM "$run" 2>/dev/null; do sleep 1.5; done # two requests within a second count as one
 ends 'two stop requests' 74 'ended at once, as requested twice; there is no checkpoint yet: start the same command again to begin anew'
@@ -99,7 +94,7 @@ ends 'two stop requests' 74 'ended at once, as requested twice; there is no chec
 for signal in USR1 USR2; do
     rm -f out err
     background out,err mpirun --oversubscribe --bind-to none -n 2 "$WEFT" train images.yaml run.name=mpirun$signal; run=$!
-    until_true at_step 2
+    soon at_step 2
     kill -$signal "$run"
     ends "$signal to mpirun" 75 'start the same command again'
     holds "$signal to mpirun: a checkpoint" test -n "$(newest mpirun$signal)"
@@ -115,7 +110,7 @@ blocks() { grep -qE '^SigBlk:.*[13579bdf]$' "/proc/$1/status" 2>/dev/null; } # S
 for ranks in 1 2; do
     for signal in HUP XCPU; do
         background out,err "$WEFT" train -n $ranks early.yaml run.name=early; run=$!
-        until_true blocks "$run"
+        soon blocks "$run"
         kill -$signal "$run"
         ends "an early $signal to $ranks" 75 'nothing is lost'
         holds "an early $signal to $ranks: no checkpoint of nothing" test -z "$(newest early)"
@@ -131,9 +126,9 @@ holds 'a limit on processor time: a checkpoint' test -n "$(newest cpu)"
 for ranks in 1 2; do
     rm -f out err
     (trap '' HUP && exec "$WEFT" train -n $ranks images.yaml run.name=nohup$ranks >out 2>err </dev/null) & run=$!
-    until_true at_step 2
+    soon at_step 2
     kill -HUP "$run"
-    until_true at_step $(($(grep -c . out) + 10)) # each step has a line
+    soon at_step $(($(grep -c . out) + 10)) # each step has a line
     kill -TERM "$run"
     ends "nohup with $ranks" 75 'start the same command again'
 done
@@ -143,7 +138,7 @@ mkfifo unread
 exec 6<>unread
 head -c 65536 /dev/zero >&6
 "$WEFT" plan early.yaml >&6 2>err </dev/null & run=$!
-until_true state "$run" S
+soon state "$run" S
 kill -INT "$run"
 exec 6>&-
 rc=0
@@ -177,9 +172,9 @@ exec 5>&-
 # A terminal that has gone: the first write after it fails, and SIGHUP has come.
 if command -v script >/dev/null; then
     TERM=xterm script -qfec "exec '$WEFT' train images.yaml run.name=tty" tty.log >/dev/null 2>&1 </dev/null & run=$!
-    until_true grep -q 'step [0-9]*/' tty.log
+    soon grep -q 'step [0-9]*/' tty.log
     kill -KILL "$run"
-    until_true eval '[ -n "$(newest tty)" ]'
+    soon eval '[ -n "$(newest tty)" ]'
 else
     echo '  skipped: a terminal that has gone: no script(1) here'
 fi
@@ -196,29 +191,29 @@ killed() {
 }
 for transport in shm mpi; do
     begin dead$transport -n 2 grid.transport=$transport checkpoint.every_steps=3
-    until_true eval "[ -n \"\$(newest dead$transport)\" ]"
+    soon eval "[ -n \"\$(newest dead$transport)\" ]"
     killed "a killed rank, $transport" dead$transport KILL 75 "the newest checkpoint is runs/dead$transport/checkpoints/step-"
 done
 begin launcher -n 2 checkpoint.every_steps=3
-until_true eval '[ -n "$(newest launcher)" ]'
+soon eval '[ -n "$(newest launcher)" ]'
 launcher=$(pgrep -P "$run" -x mpirun)
 ranks=$(rank_of launcher 0; rank_of launcher 1)
 kill -KILL "$launcher"
 ends 'mpirun is killed' 75 "mpirun (process $launcher) was killed by signal 9"
 none_of() { local p; for p in $ranks; do ! kill -0 "$p" 2>/dev/null || return 1; done; }
-holds 'its ranks do not outlive it' until_true none_of
+holds 'its ranks do not outlive it' soon none_of
 
 # mpirun is stopped: it is named and continued, and the ranks save. One that does not end, for it is stopped again and again, is killed
 # with its ranks once the request has come twice.
 begin halted -n 2
-until_true at_step 2
+soon at_step 2
 launcher=$(pgrep -P "$run" -x mpirun)
 kill -STOP "$launcher"
 kill -TERM "$run"
 ends 'mpirun is stopped' 75 "mpirun (process $launcher) is stopped by a signal; weft continues it"
 holds 'mpirun is stopped: a checkpoint' test -n "$(newest halted)"
 begin frozen -n 2
-until_true at_step 2
+soon at_step 2
 launcher=$(pgrep -P "$run" -x mpirun)
 ranks=$(rank_of frozen 0; rank_of frozen 1)
 holds 'two ranks' test "$(echo $ranks | wc -w)" = 2
@@ -233,20 +228,20 @@ wait "$run" || rc=$?
 holds "mpirun is stopped again and again: exit code $wanted, not $rc" test $rc = $wanted
 holds 'it says that it has been ended' grep -q 'ended at once, as requested twice; ' err
 kill "$stops" 2>/dev/null || true
-holds 'nor do its stopped ranks outlive it' until_true none_of
+holds 'nor do its stopped ranks outlive it' soon none_of
 rm -f out err
 background out,err "$WEFT" eval -n 2 early.yaml data.test=images.h5; run=$!
-until_true eval 'launcher=$(pgrep -P "$run" -x mpirun)'
+soon eval 'launcher=$(pgrep -P "$run" -x mpirun)'
 kill -STOP "$launcher"
 kill -TERM "$run"
 rc=0
 wait "$run" || rc=$?
 holds "SIGTERM ends another verb whose mpirun is stopped: 143, not $rc" test $rc = 143
 begin none -n 2
-until_true at_step 2
+soon at_step 2
 killed 'no checkpoint yet' none KILL 74 'there is no checkpoint yet'
 begin crash -n 2 checkpoint.every_steps=3
-until_true eval '[ -n "$(newest crash)" ]'
+soon eval '[ -n "$(newest crash)" ]'
 killed 'a crash is a fault of ours' crash SEGV 70 'the newest checkpoint is'
 
 # Memory that the kernel refuses.

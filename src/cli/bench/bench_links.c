@@ -126,8 +126,8 @@ static Status measure_node(const World *node, Backend *backend, Machine *machine
 static Status measure_network(const World *world, const World *node, Machine *machine)
 {
     World pair;
-    bool is_on_first_node = world_least(node, world->rank) == 0;
-    int other = world_least(world, is_on_first_node ? INT_MAX : world->rank);
+    bool is_on_first_node = world_min(node, world->rank) == 0;
+    int other = world_min(world, is_on_first_node ? INT_MAX : world->rank);
     bool is_in_pair = world->rank == 0 || world->rank == other;
     TRY(world_split(&pair, world, is_in_pair ? 0 : 1 + world->rank));
     Status st = is_in_pair ? measure_messages(&pair, &machine->network_link) : OK;

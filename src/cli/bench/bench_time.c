@@ -107,7 +107,7 @@ const char *bench_precision_name(const Trainer *t)
 void bench_fix_threads(Config *config, const World *world)
 {
     if (config->train.threads == 0)
-        config->train.threads = world_least(world, threads_share(world->node_size));
+        config->train.threads = world_min(world, threads_share(world->node_size));
 }
 
 Status bench_check_servers(const Config *config, const char *verb)

@@ -229,7 +229,7 @@ char *world_bcast_text(const World *world, char *mine)
     return text;
 }
 
-int world_least(const World *world, int mine)
+int world_min(const World *world, int mine)
 {
     int least = mine;
     MPI_Request request;

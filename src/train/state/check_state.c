@@ -216,9 +216,9 @@ static Status check_finite(const StateCheck *state)
     const Trainer *t = state->trainer;
     bool bad = state->not_finite >= 0;
     char text[TEXT_BYTES] = "", host[HOST_BYTES];
-    int from = world_least(t->world, bad ? t->world->rank : INT_MAX);
+    int from = world_min(t->world, bad ? t->world->rank : INT_MAX);
     if (from == INT_MAX) return OK;
-    int last = -world_least(t->world, bad ? -t->world->rank : 0);
+    int last = -world_min(t->world, bad ? -t->world->rank : 0);
     if (t->world->rank == from) {
         char *name = tensor_name(state, state->not_finite);
         host_name(host, HOST_BYTES);
@@ -278,7 +278,7 @@ static int first_difference(const StateCheck *state)
     world_bcast(dp, first, bytes, 0);
     while (i < state->compared && state->hash[i] == first[i]) ++i;
     mem_free(&first);
-    return world_least(dp, i);
+    return world_min(dp, i);
 }
 
 /* Gathers the hashes of tensor i from the replicas of this rank's part of the model, and writes a
@@ -304,7 +304,7 @@ static Status check_replicas(const StateCheck *state)
     int i = first_difference(state);
     bool differ = i < state->compared;
     if (differ) describe_difference(state, i, text);
-    int from = world_least(t->world, differ ? t->world->rank : INT_MAX);
+    int from = world_min(t->world, differ ? t->world->rank : INT_MAX);
     return from == INT_MAX ? OK : fail_all(t, from, text);
 }
 

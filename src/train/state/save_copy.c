@@ -292,7 +292,7 @@ static void plan_rounds(const SaveCopy *c, Swap *s, const World *world)
         if (s->to_count[r] > most) most = s->to_count[r];
         if (s->from_count[r] > most) most = s->from_count[r];
     }
-    s->rounds = -world_least(t->world, -(int)((most + s->piece - 1) / s->piece));
+    s->rounds = -world_min(t->world, -(int)((most + s->piece - 1) / s->piece));
 }
 
 /* Returns the next piece of the range that has `count` floats and begins at offset `at`. `done`:
