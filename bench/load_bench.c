@@ -97,7 +97,7 @@ static Status load(const char *path, const CheckpointIo *io)
     const double seconds = clock_s() - begun;
     mine[0] = read_bytes;
     mine[1] = sent_bytes;
-    world_gather(&world, mine, sizeof mine, all);
+    world_allgather(&world, mine, sizeof mine, all);
     if (world.rank == 0 && status == OK) {
         printf("%.3f s; MB read and sent:", seconds);
         for (int r = 0; r < world.size; ++r)

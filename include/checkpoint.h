@@ -133,7 +133,7 @@ enum { CHECKPOINT_BLOCK = '#' };
 /* Beginning of the path of the average (train.ema) of a parameter or running statistic. */
 #define CHECKPOINT_EMA "/ema/"
 /* Returns "/params/NAME", or "/buffers/NAME" for a running statistic. The caller owns the text. */
-char *checkpoint_path(const Param *param);
+char *checkpoint_param_path(const Param *param);
 /* Returns a pointer to NAME in a path that checkpoint_path can return, or NULL for any other
  * path. */
 const char *checkpoint_leaf(const char *path);
@@ -297,11 +297,11 @@ Status checkpoint_check_best(const char *dir, const char *path);
  * verifies them. Returns NULL if there is none, or if its table of tensors or its attributes are
  * damaged; checkpoint_newest then finds the file to load, or fails with the reason. The caller owns
  * the path. Not collective. */
-char *checkpoint_newest_unread(const char *dir);
+char *checkpoint_newest_unverified(const char *dir);
 /* Finds the newest "step-*.h5" in dir that is not in `seen` and whose table and attributes can be
  * read. *step: the step of that file, or -1 if there is none. Adds all step files of the folder to
  * `seen`. ERR_IO. Not collective. */
-Status checkpoint_new_step(const char *dir, KnownFiles *seen, int64_t *step);
+Status checkpoint_find_unseen(const char *dir, KnownFiles *seen, int64_t *step);
 /* Removes the ".part" files of saves that died and, if keep is not 0, each step-*.h5 that is older
  * than the newest `keep` good ones. Files that are not in `good` are verified by reading; a file
  * that cannot be loaded is not counted. best.h5 is not removed. saved: path of a file that has just

@@ -49,7 +49,7 @@ Status image_read_header(ImageHeader *head, const void *bytes, size_t count, con
 
 /* Checks the functions of all picture formats. ERR_BUG, naming the format and the member: a format
  * lacks something. */
-Status image_rows_check(void);
+Status image_codecs_check(void);
 /* Writes the versions of the decoders, on which decoded pixels depend: "libjpeg-turbo 2.1.5,
  * libspng 0.7.3, no libwebp". */
 void image_versions(char *text, size_t room);

@@ -11,7 +11,7 @@
 /* Initialisers of parameters. Layers that PyTorch also has use PyTorch's initialiser by default.
  * fan_in and fan_out are computed from the shape of the weight. */
 typedef enum Init {
-    /* not set: layer_infer fails with ERR_BUG */
+    /* not set: layer_infer_shapes fails with ERR_BUG */
     INIT_UNSET,
     INIT_ZERO,
     INIT_ONE,
@@ -28,7 +28,7 @@ typedef enum Init {
 
 /* How a parameter is trained. */
 typedef enum LayerParamUse {
-    /* not set: layer_infer fails with ERR_BUG */
+    /* not set: layer_infer_shapes fails with ERR_BUG */
     USE_UNSET,
     /* trained, with weight decay */
     USE_DECAYED,
@@ -53,8 +53,8 @@ typedef struct LayerParam {
     /* Returns a number that is added to the initial value of element i. The member may be NULL. */
     double (*add)(const OpSpec *spec, int64_t i);
     LayerParamUse use;
-    /* layer_infer sets these from `use`. is_statistic: true if it is USE_STATISTIC; decay: true if
-     * it is USE_DECAYED; channel_scale: true if it is USE_CHANNEL_SCALE. */
+    /* layer_infer_shapes sets these from `use`. is_statistic: true if it is USE_STATISTIC; decay:
+     * true if it is USE_DECAYED; channel_scale: true if it is USE_CHANNEL_SCALE. */
     bool is_statistic, decay, channel_scale;
 } LayerParam;
 
@@ -241,8 +241,8 @@ Status layers_check(void);
 Status layer_begin(const LayerKind *kind, OpSpec *spec, LayerSize *size);
 /* Clears the results of the shape rule, and calls kind->infer. ERR_BUG names a result that the
  * shape rule did not set. */
-Status layer_infer(const LayerKind *kind, OpSpec *spec, const LayerSize *size,
-                   LayerParam param[SPEC_PARAMS]);
+Status layer_infer_shapes(const LayerKind *kind, OpSpec *spec, const LayerSize *size,
+                          LayerParam param[SPEC_PARAMS]);
 /* Sets one attribute from text ("kernel" = "3" or "3,5", "channels" = "32", "bias" = "false").
  * ERR_CONFIG, without file and line: the kind has no such attribute (the message suggests one), or
  * the value has a wrong type or is out of range. */
@@ -256,7 +256,7 @@ typedef struct AttrDifference {
     const char *name;
     char value[2][ATTR_VALUE];
 } AttrDifference;
-/* Compares two layers of one kind after layer_infer. Returns true and sets *difference if an
+/* Compares two layers of one kind after layer_infer_shapes. Returns true and sets *difference if an
  * attribute makes them compute different outputs from the same tensors. It does not compare
  * attributes that only training uses, nor attributes that change the shape of a tensor. */
 bool layer_find_difference(const LayerKind *kind, const OpSpec *const spec[2],

@@ -53,7 +53,7 @@ typedef struct ForecastInput {
     const Plan *const *plan;
     /* threads of one rank */
     int threads;
-    /* settings of the run on which times depend, as train_setup returns them */
+    /* settings of the run on which times depend, as train_settings_text returns them */
     const char *setup;
     /* algorithm of sums (grid.sums) */
     SumAlgorithm sums;

@@ -54,7 +54,7 @@ typedef struct Param {
     /* index of the earlier parameter to which this parameter is tied, or -1. A tied parameter has
      * its own gradient, which is added to the earlier parameter's gradient at the end of a step. It
      * shares the earlier parameter's value, optimizer state and entries in checkpoints. */
-    int tied;
+    int tied_param;
     ParamSplit split;
     /* true: the parameter is not trained and has neither gradient nor optimizer state; a running
      * statistic does not change. Tied parameters are frozen together. */
@@ -196,7 +196,7 @@ typedef struct GraphRollout {
 Status graph_build_rollout(Graph **graph, const Config *config, Desc input,
                            const GraphRollout *rollout, int64_t classes);
 /* Returns a node's or parameter's name without the prefix of its step. */
-const char *graph_step_name(const Graph *graph, const char *name);
+const char *graph_name_without_step(const Graph *graph, const char *name);
 /* Frees the graph with its operations; call it before the backend is closed. */
 void graph_free(Graph **graph);
 
@@ -237,12 +237,12 @@ int graph_depth_groups(const Graph *graph, int *depth_group);
  * dense layers are divided by columns and rows, attention between them by heads, embedding and
  * softmax loss by vocabulary, and the other layers by the sequence if all of them allow it. slices:
  * number of slices, a power of two, into which every sum over a divided dimension is cut
- * (OpSpec.slices and OpSpec.tokens), so that results do not depend on `ranks`; a layer with fewer
- * units has fewer slices. If slices is 0, each rank adds up its terms without cutting the sum. If
- * ranks is 1, the graph is not divided; its sums are cut if several ranks could divide it. Call it
- * after graph_build and before graph_fuse, on every rank with the same arguments except `rank`.
- * ERR_CONFIG: several ranks cannot divide the graph, a rank would get nothing of a layer, or the
- * number of ranks does not fit `slices`. */
+ * (OpSpec.slices and OpSpec.token_slices), so that results do not depend on `ranks`; a layer with
+ * fewer units has fewer slices. If slices is 0, each rank adds up its terms without cutting the
+ * sum. If ranks is 1, the graph is not divided; its sums are cut if several ranks could divide it.
+ * Call it after graph_build and before graph_fuse, on every rank with the same arguments except
+ * `rank`. ERR_CONFIG: several ranks cannot divide the graph, a rank would get nothing of a layer,
+ * or the number of ranks does not fit `slices`. */
 Status graph_split(Graph **graph, const Config *config, int rank, int ranks, int slices);
 /* If there are several replicas, makes all layers that support it compute their statistics over the
  * micro-batches of all replicas (OpSpec.synced), except frozen layers. Call it before graph_plan.
@@ -278,11 +278,11 @@ double node_cost(const Node *node);
 
 /* Returns true if the node has a parameter or a table that is trained. */
 bool node_is_trained(const Graph *graph, const Node *node);
-/* graph_param_count returns the number of elements of all parameters of the undivided graph,
- * graph_trained_count of the trained parameters only. A value that tied parameters share is counted
- * once; running statistics and tables are not counted. */
-int64_t graph_param_count(const Graph *graph);
-int64_t graph_trained_count(const Graph *graph);
+/* graph_param_elements returns the number of elements of all parameters of the undivided graph,
+ * graph_trained_elements of the trained parameters only. A value that tied parameters share is
+ * counted once; running statistics and tables are not counted. */
+int64_t graph_param_elements(const Graph *graph);
+int64_t graph_trained_elements(const Graph *graph);
 /* Returns the number of floats of all frozen tables (frozen = true) or of all trained tables. A
  * table with an unknown number of rows counts as 0. */
 int64_t graph_table_value_count(const Graph *graph, bool frozen);
@@ -290,7 +290,7 @@ int64_t graph_table_value_count(const Graph *graph, bool frozen);
  * Only operations that count them are included (OpInfo.macs): convolutions and transposed
  * convolutions, dense layers, feature interactions, and attention; of causal attention only the
  * part that is not masked. */
-double graph_forward_macs(const Graph *graph);
+double graph_sample_macs(const Graph *graph);
 /* Fuses neighbours that the backend runs as one operation:
  *  - on every backend: batch_norm, group_norm or instance_norm + relu or relu6; batch_norm + add,
  *    with or without relu or relu6 after it; conv2d, dense or add + relu; relu + max_pool (as

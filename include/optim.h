@@ -65,7 +65,8 @@ typedef struct OptimRule {
      * warm-up */
     bool for_biases;
     /* momentum of the rule in the current update, which optim_begin sets: the constant at
-     * OptimTable.momentum, in a warm-up the warm-up's value; 0 if the rule has no momentum */
+     * OptimTable.momentum_offset, in a warm-up the warm-up's value; 0 if the rule has no
+     * momentum */
     float momentum;
 } OptimRule;
 /* optim_rule_count returns the number of rules of a configuration, optim_rule returns a rule. Rule
@@ -113,15 +114,15 @@ typedef struct OptimPiece {
      * number of elements, 0 if this rank updates nothing of the range */
     int64_t offset, elements;
     /* offset in the arena of parameters */
-    int64_t value;
+    int64_t value_offset;
     /* offset in the arena of gradients */
-    int64_t gradient;
+    int64_t grad_arena_offset;
     /* offset in the arena of each state slot (Optim.state) that the rule uses */
     int64_t state[OPTIM_SLOTS];
     /* offset in Optim.average */
-    int64_t average;
+    int64_t average_offset;
     /* offset in Optim.scratch */
-    int64_t scratch;
+    int64_t scratch_offset;
     /* true: weight decay applies (OptimRange.decay) */
     bool decay;
     /* rule of the range, borrowed from Optim; NULL for running statistics, which have no rule */
@@ -135,7 +136,7 @@ typedef struct OptimPiece {
  * is a multiple of FLAT_CHUNK. A tensor whose rule needs whole tensors is on one rank. */
 typedef struct OptimShard {
     /* value, gradient: offsets of element first[i] in the arenas of parameters and of gradients */
-    const int64_t *first, *count, *value, *gradient;
+    const int64_t *first, *count, *value_offset, *grad_arena_offset;
     /* Gathers sums of squares of `sets` norms: chunk[set * chunks + c] is the sum of chunk c for
      * norm number `set`, where `chunks` is the number of chunks of all ranges, in order. On entry
      * the sums of this rank's shards are set; on return all sums are set. */
@@ -231,7 +232,7 @@ struct OptimTable {
     int slots;
     /* offset in OptimConfig of the rule's momentum (a double): of momentum, or of beta1. A warm-up
      * from optim.warmup_momentum ends at this value. 0: the rule has no momentum. */
-    size_t momentum;
+    size_t momentum_offset;
     OptimAverage average;
     /* names of the slots in checkpoints: "momentum"; or "m" and "v" */
     const char *slot_name[OPTIM_SLOTS];
@@ -295,7 +296,7 @@ struct Optim {
     float *scratch;
     /* memory for a whole tensor in plain order and then for its rule's work, whole_elements floats;
      * owned */
-    float *whole_floats;
+    float *whole_buffer;
     /* sums of squares on the host, [norm number][chunk]; owned */
     double *chunk_squares;
     /* the same sums in the backend's memory; owned */
@@ -437,7 +438,7 @@ typedef struct OptimNeed {
     bool needs_scratch;
     /* true: the tensor must be on one rank */
     bool is_uncut;
-    /* bytes for the tensor in plain order and for the rule's work on it (Optim.whole_floats). They
+    /* bytes for the tensor in plain order and for the rule's work on it (Optim.whole_buffer). They
      * are allocated once, for the tensor that needs the most. In addition Optim.scratch has a copy
      * of the stored tensor. */
     size_t whole_bytes;
@@ -464,7 +465,7 @@ typedef struct LrState {
     int64_t bad_evaluations, falls;
 } LrState;
 /* Returns the state at the start of a run. */
-LrState lr_state(void);
+LrState lr_state_initial(void);
 /* Returns the value of optim.lr that is in effect. */
 double lr_base(const Config *config, const LrState *state);
 /* Position of a run on its learning-rate curve. If train.steps sets the length of the run, `step`

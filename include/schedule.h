@@ -192,17 +192,17 @@ Status schedule_waits(const Schedule *schedule, const TaskCost *cost, ScheduleRe
                       ScheduleWaits *waits);
 /* The longest chain of tasks and messages, from the first task to the last, in which each waits for
  * the one before it. The makespan can only become shorter if this chain does. */
-typedef struct SchedulePath {
+typedef struct CriticalPath {
     /* time in which each stage works in the chain, [stages]; owned */
     double *work;
     /* messages: time of the messages in the chain; makespan: sum of `messages` and of `work` of all
      * stages */
     double messages, makespan;
-} SchedulePath;
+} CriticalPath;
 /* Finds the longest chain of the schedule with these costs. cost: costs of each chunk of the model.
  * Errors as in schedule_simulate. Release with schedule_path_fini. */
-Status schedule_path(const Schedule *schedule, const TaskCost *cost, SchedulePath *path);
-void schedule_path_fini(SchedulePath *path);
+Status schedule_critical_path(const Schedule *schedule, const TaskCost *cost, CriticalPath *path);
+void schedule_path_fini(CriticalPath *path);
 
 /* The order in which one stage moves messages. Between GPUs both ends of a channel must move a
  * message at the same time: a move blocks until the other end makes it, too. A simulation of all

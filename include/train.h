@@ -101,7 +101,7 @@ typedef struct StepResult {
     bool stop_requested, save_requested, hook_requested;
     /* logged steps: seconds in each phase since the previous logged step, summed over timed_ranks
      * ranks; timed_ranks 0: no times have arrived */
-    double phase_s[PHASE_COUNT];
+    double summed_phase_s[PHASE_COUNT];
     int timed_ranks;
     /* true: a rank was writing a checkpoint when the last step with known statistics began */
     bool was_saving;
@@ -139,8 +139,8 @@ Status trainer_dry_run(Trainer **trainer, const Config *config, const World *wor
 /* Builds the model of a configuration for micro-batches of `samples` samples of the set `train`.
  * The graph is not sliced, fused or planned. test: has 0 samples if there is no test set. The
  * caller owns *graph. Not collective. */
-Status train_model(Graph **graph, const Config *config, const DataSet *train, const DataSet *test,
-                   int64_t samples);
+Status train_build_graph(Graph **graph, const Config *config, const DataSet *train,
+                         const DataSet *test, int64_t samples);
 /* If config has no model.widths, copies them from a checkpoint and logs a line. The checkpoint is
  * `path` or, if that is NULL, the one that the run resumes or starts from. If the file cannot be
  * read, nothing changes; the error is reported when the file is loaded. Collective. */
@@ -178,7 +178,7 @@ typedef struct TrainSizes {
      * replica, ceil(micro_batches / dp) */
     int micro_batches, micro_batches_local;
     /* number for which a sample counts in reports of throughput: 1, or the number of its tokens */
-    int64_t rows_per_sample;
+    int64_t counted_units_per_sample;
     int64_t steps_per_epoch, steps;
 } TrainSizes;
 TrainSizes trainer_sizes(const Trainer *trainer);
@@ -198,12 +198,12 @@ void trainer_update_once(Trainer *trainer, double lr);
 Status train_plan_stage(const Trainer *trainer, int stage, Plan **plan);
 /* Returns a description of the settings of a run on which the times of its operations and updates
  * depend: precision, instruction set, update rules. The caller owns it. */
-char *train_setup(const Config *config);
+char *train_settings_text(const Config *config);
 /* Calls `run` with a world in which processes have the ranks that grid.rank_map gives them; without
  * this key, with `world`. Returns the status of `run`. The process that has rank 0 logs the map.
  * ERR_CONFIG: the map does not fit, or there are servers. Collective. */
 typedef Status TrainRanks(const Config *config, const World *world, void *user);
-Status train_in_places(const Config *config, const World *world, TrainRanks *run, void *user);
+Status train_with_rank_map(const Config *config, const World *world, TrainRanks *run, void *user);
 /* Times of a machine. path: path of their file, for messages; borrowed. median_only: see
  * ForecastInput. */
 typedef struct ForecastMachine {
@@ -274,7 +274,7 @@ typedef struct TrainTable {
     /* width: floats of a row's values; state: floats of its optimizer state */
     int width, state;
     /* smallest and largest bytes of a row, with its part of the index, in a large table */
-    double row_least, row_most;
+    double row_bytes_min, row_bytes_max;
 } TrainTable;
 TrainTable train_table(const Trainer *trainer, int table);
 /* Return the number of ranks that own rows of the tables, and that request rows. */
@@ -284,7 +284,7 @@ int train_table_workers(const Trainer *trainer);
 double train_table_limit(const Trainer *trainer);
 /* Computes the number of floats of the dense parameters' values and of their state that servers
  * store in mode async; 0 in other modes. */
-void train_table_dense(const Trainer *trainer, int64_t *values, int64_t *states);
+void train_server_dense_floats(const Trainer *trainer, int64_t *values, int64_t *states);
 /* Returns true if the sums over replicas use MPI messages. */
 bool train_sums_by_mpi(const Trainer *trainer);
 /* Returns true if NCCL connects the ranks' GPUs or, before set-up has decided this, would connect
@@ -316,7 +316,7 @@ char *train_bits_limit(const Trainer *trainer);
 void train_log_ranks(const Trainer *trainer);
 /* If micro-batches do not divide evenly among replicas, returns a text with the number of padding
  * micro-batches and a better size, owned by the caller; else NULL. */
-char *train_padding(const Trainer *trainer);
+char *train_padding_text(const Trainer *trainer);
 /* Returns true if this rank stores a value of its own for the parameter; false if the parameter is
  * on another stage, or uses the value of a parameter of this stage to which it is tied. */
 bool train_owns(const Trainer *trainer, int param);
@@ -420,10 +420,10 @@ Status train_generate(Trainer *trainer, const Sampling *sampling);
  * train_probability_count): the softmax of the outputs; for a loss of one logit z, 1 - sigmoid(z)
  * and sigmoid(z). Requires one rank and a batch of one micro-batch. ERR_DATA: an output is not
  * finite. ERR_CONFIG: samples have a label for each token or pixel. */
-Status train_predict(Trainer *trainer, const Batch *samples, double *probability);
+Status train_predict(Trainer *trainer, const MicroBatch *samples, double *probability);
 /* Computes the outputs of a detector for samples (as for train_predict), which detector_boxes_find
  * then reads. */
-Status train_detect(Trainer *trainer, const Batch *samples);
+Status train_detect(Trainer *trainer, const MicroBatch *samples);
 /* Returns the number of probabilities of a sample: the number of classes, or 2 for a loss of one
  * logit. */
 int64_t train_probability_count(const Trainer *trainer);
@@ -495,6 +495,6 @@ Status train_init_params(Trainer *trainer);
 Status train_run(const Config *config, const World *world);
 /* Returns text for a message that suggests to start the same command again: it names the option
  * that would prevent resuming, for example ", but without run.fresh,"; "" if there is none. */
-const char *train_leave_out(const Config *config);
+const char *train_continue_hint(const Config *config);
 
 #endif

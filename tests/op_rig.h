@@ -47,7 +47,7 @@ static inline int64_t rig_at(Desc d, int64_t i)
     Shape s = d.flat ? d.image : d.shape;
     int64_t width = s.dim[s.ndim - 1];
     if (d.block <= 1) return i;
-    if (s.ndim < 4) return i / width * desc_row(d) + i % width;
+    if (s.ndim < 4) return i / width * desc_row_stride(d) + i % width;
     int64_t c_count = s.dim[1], h_count = s.dim[2], w_count = s.dim[3];
     int64_t w = i % w_count, h = i / w_count % h_count, c = i / (w_count * h_count) % c_count;
     int64_t n = i / (w_count * h_count * c_count), blocks = (c_count + d.block - 1) / d.block;
@@ -222,7 +222,7 @@ static inline void rig_memory(Rig *rig)
     run->cache = rig_alloc(rig, op->cache_bytes);
     run->workspace = rig_alloc(rig, op->workspace_bytes);
     run->sample_count = (int)spec->x[0].shape.dim[0];
-    run->loss_scale = 1;
+    run->loss_factor = 1;
     run->training = true;
 }
 
@@ -232,7 +232,7 @@ static inline Status rig_open(Rig *rig, const char *kind_name)
 {
     for (int i = 0; i < rig->spec.x_count; ++i)
         rig->spec.need_dx[i] = rig->spec.x[i].dtype != DTYPE_I32;
-    TRY(layer_infer(rig_kind(kind_name), &rig->spec, &rig->size, rig->param));
+    TRY(layer_infer_shapes(rig_kind(kind_name), &rig->spec, &rig->size, rig->param));
     TRY(rig_plan(rig));
     rig_memory(rig);
     return OK;
@@ -290,7 +290,7 @@ static inline void rig_set_labels(Rig *rig, const int32_t *labels, int64_t count
 }
 
 /* Sets the weights of a loss's targets. count: number of weights; the same in all calls. step:
- * value of OpRun.weights_step. */
+ * value of OpRun.weights_stride. */
 static inline void rig_set_target_weights(Rig *rig, const float *weights, int64_t count,
                                           int64_t step)
 {
@@ -298,7 +298,7 @@ static inline void rig_set_target_weights(Rig *rig, const float *weights, int64_
     rig->target_weight_count = count;
     rig_copy(rig, rig->target_weights, weights, (size_t)count * sizeof *weights);
     rig->run.target_weights = rig->target_weights;
-    rig->run.weights_step = step;
+    rig->run.weights_stride = step;
 }
 
 static inline void rig_set_targets(Rig *rig, const float *targets, int64_t count)

@@ -35,7 +35,7 @@ typedef struct Beat {
     /* number of the current step; BEAT_NONE: between steps */
     _Atomic int64_t step;
     /* time at which the newest step began, in microseconds of clock_s */
-    _Atomic int64_t since_us;
+    _Atomic int64_t step_began_us;
     /* usual duration of a step in microseconds, a moving average; 0 before the third step ends */
     _Atomic int64_t usual_us;
     /* number of steps that have ended */

@@ -58,7 +58,7 @@ Status isolated_run_many(const IsolatedJob *job, int count, const void *const *i
 
 /* Returns true if a byte from an isolated process is a valid bool, 0 or 1. It is undefined to read
  * any other value as a bool. */
-static inline bool isolated_bool(const bool *at)
+static inline bool isolated_bool_is_valid(const bool *at)
 {
     return *(const unsigned char *)at <= 1;
 }

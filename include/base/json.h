@@ -37,7 +37,7 @@ Json json_to(FILE *out, bool spaced);
 void json_object(Json *json, const char *key);
 void json_array(Json *json, const char *key);
 /* Begins an array in which each value is on a line of its own. */
-void json_lines(Json *json, const char *key);
+void json_array_by_line(Json *json, const char *key);
 /* Closes the innermost object or array. */
 void json_end(Json *json);
 /* Writes a text; NULL is written as null. Bytes that are not UTF-8 become U+FFFD. */

@@ -103,11 +103,11 @@ _Noreturn void die(const char *fmt, ...) BASE_PRINTF(1, 2);
  * mostly lack of memory, or a wrong input that is found during a run. */
 _Noreturn void die_as(Status code, const char *fmt, ...) BASE_PRINTF(2, 3);
 /* die_lost does what die does; call it after a rank or a connection is lost. Its exit code is
- * ERR_IO, or the code that die_lost_as has set. die_lost_as ends nothing; a run calls it with
- * ERR_STOPPED once it has a checkpoint from which it can continue. die_lost_code returns the
- * code. */
+ * ERR_IO, or the code that die_lost_set_code has set. die_lost_set_code ends nothing; a run calls
+ * it with ERR_STOPPED once it has a checkpoint from which it can continue. die_lost_code returns
+ * the code. */
 _Noreturn void die_lost(const char *fmt, ...) BASE_PRINTF(1, 2);
-void die_lost_as(Status code);
+void die_lost_set_code(Status code);
 int die_lost_code(void);
 /* Sets the text that die prints first, "rank 3 of 8 (dp 1, pp 0, tp 1) on node07" (copied), and the
  * function that die calls last, which may be NULL. */

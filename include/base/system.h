@@ -19,7 +19,7 @@ double clock_s(void);
  * beginning. */
 double clock_begin_s(void);
 /* Sleeps for this number of seconds, or until a signal arrives. */
-void clock_rest(double seconds);
+void clock_sleep(double seconds);
 /* Sorts the values and returns their median; if their number is even, the greater of the two middle
  * values. count: at least 1. */
 double median(double *values, int count);

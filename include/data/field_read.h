@@ -59,7 +59,7 @@ enum { FIELD_TIME_TEXT = 40 };
 const char *field_time_text(const FieldSet *f, double time, char text[FIELD_TIME_TEXT]);
 const char *field_offset_text(const FieldSet *f, int64_t frames, char text[FIELD_TIME_TEXT]);
 /* The names of a channel: variable, units, level, lead. */
-typedef struct FieldLabel {
+typedef struct FieldChannelName {
     char variable[FIELD_NAME], units[80];
     /* coordinate of the level, or its index if that is unknown; NaN: the variable has only one
      * level */
@@ -68,9 +68,9 @@ typedef struct FieldLabel {
     char lead[FIELD_TIME_TEXT];
     /* variable, level and lead in one name, for keys and files: "z_500_6h" */
     char name[FIELD_NAME + 64];
-} FieldLabel;
+} FieldChannelName;
 /* Returns the names of a channel of f->input (role FIELD_INPUT) or f->target (FIELD_TARGET). */
-FieldLabel field_label(const FieldSet *f, FieldRole role, const FieldChannel *channel);
+FieldChannelName field_channel_name(const FieldSet *f, FieldRole role, const FieldChannel *channel);
 /* Returns true if two channels are the same variable at the same level, at any offset; false for
  * static variables. */
 bool field_is_same(const FieldSet *f, const FieldChannel *a, const FieldChannel *b);
@@ -83,7 +83,7 @@ void field_target_scale(const DataSet *set, int target, double *mean, double *de
 /* Converts the outputs of a model, or normalised targets, of one sample, (C',H',W'), to values in
  * the variables' units, in place. x: the inputs of the sample in the variables' units, which are
  * used if targets are changes. */
-void field_restore(const DataSet *set, const float *x, float *target);
+void field_denormalise(const DataSet *set, const float *x, float *target);
 
 /* Returns true if the coordinate of the rows of targets is a latitude. */
 bool field_rows_have_latitudes(const FieldSet *f);

@@ -9,14 +9,14 @@
  * their changes from frame to frame where targets are such changes. They are measured in blocks of
  * frames, which may be divided among ranks; the results have the same bits with any number of
  * threads and ranks. A row is one mean with its deviation (FieldStat).
- * - data_fields_rows lists the rows that the set needs.
+ * - data_fields_list_stats lists the rows that the set needs.
  * - data_fields_measure_blocks writes the moments of blocks first .. first + count - 1 to moments,
  *   FieldMoments[count][rows->count].
  * - data_fields_join computes means and deviations from the moments of all blocks.
  * - data_fields_use copies means and deviations to the set.
  * - data_fields_measure does all four steps in one process.
  * Errors: ERR_IO; ERR_DATA: a value is infinite, or a variable has only missing values. */
-void data_fields_rows(const DataSet *set, FieldStats *rows);
+void data_fields_list_stats(const DataSet *set, FieldStats *rows);
 /* Returns the number of the set's variables that have rows. These are its inputs, and its targets
  * unless the targets are classes. */
 int data_fields_measured(const DataSet *set);

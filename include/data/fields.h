@@ -51,7 +51,7 @@ enum {
     /* values of the coordinate of rows or of columns (FieldAxis) */
     FIELD_ROWS = 8192,
     /* stored values of a variable that mean that the value is missing */
-    FIELD_MISSING = 6,
+    FIELD_MISSING_CODES_MAX = 6,
     /* bytes of a variable's name */
     FIELD_NAME = 128,
     /* classes of labels */
@@ -65,7 +65,7 @@ enum {
 typedef struct FieldPacking {
     double scale, add;
     int missing_count;
-    double missing[FIELD_MISSING];
+    double missing[FIELD_MISSING_CODES_MAX];
 } FieldPacking;
 
 /* A variable's array in one file. */

@@ -24,7 +24,7 @@ int64_t data_sample_at(const DataSet *set, const Config *config, int64_t epoch, 
 
 /* One micro-batch, of N rows; owned by the loader, valid until it is released. Rows from `rows` on
  * are padding. F: number of fields of ids; T: number of tokens of a sample. */
-typedef struct Batch {
+typedef struct MicroBatch {
     /* inputs (N,C,H,W); padding rows are zero; NULL: tokens */
     float *x;
     /* tokens (N,T); NULL: other sets */
@@ -38,11 +38,11 @@ typedef struct Batch {
     float label_share;
     /* targets (N, target_width), NaN for a missing target; NULL: there are no targets */
     float *targets;
-    /* weights of targets in the loss; NULL: all are 1. If weights_step is 0, all samples have the
+    /* weights of targets in the loss; NULL: all are 1. If weights_stride is 0, all samples have the
      * same weights, float[target_width], one borrowed array for all batches. Otherwise the weights
-     * are (N, target_width), and weights_step is target_width. */
+     * are (N, target_width), and weights_stride is target_width. */
     float *target_weights;
-    int64_t weights_step;
+    int64_t weights_stride;
     /* sets of boxes, else NULL: row i has the boxes box_start[i] .. box_start[i + 1] - 1 of
      * box_row, each with BOX_NUMBERS numbers */
     int32_t *box_start;
@@ -66,7 +66,7 @@ typedef struct Batch {
     /* index of the micro-batch in the step, over all replicas; micro-batches from batch /
      * micro_batch on have no rows */
     int micro;
-} Batch;
+} MicroBatch;
 
 /* Arguments of loader_new. */
 typedef struct LoaderPlan {
@@ -114,16 +114,17 @@ typedef struct Loader Loader;
 /* Returns the number of threads of a loader of this set on a rank with `cores` cores: data.workers,
  * or its default. */
 int data_workers(const DataSet *set, const Config *config, int cores);
-/* Returns the bytes of Batch.ids and Batch.id_first for `samples` samples; 0: the set has no
- * ids. */
+/* Returns the bytes of MicroBatch.ids and MicroBatch.id_first for `samples` samples; 0: the set has
+ * no ids. */
 size_t data_ids_bytes(const DataSet *set, int64_t samples);
-/* Returns the bytes of the boxes of a training micro-batch of `samples` samples (Batch.box_start,
- * box_row and matches); 0: the set has no boxes. */
+/* Returns the bytes of the boxes of a training micro-batch of `samples` samples
+ * (MicroBatch.box_start, box_row and matches); 0: the set has no boxes. */
 size_t data_box_bytes(const DataSet *set, const Config *config, int64_t samples);
 /* Returns the largest number of boxes of a sample, in training or in an evaluation; 0: the set has
  * no boxes. */
 int64_t data_box_most(const DataSet *set, const Config *config, bool training);
-/* Returns true if the images of a training micro-batch are mixed in pairs (Batch.labels_other). */
+/* Returns true if the images of a training micro-batch are mixed in pairs
+ * (MicroBatch.labels_other). */
 bool data_mixes_images(const Config *config);
 /* Makes a loader and starts its threads; set and config are borrowed until loader_free. */
 Status loader_new(Loader **loader, const DataSet *set, const Config *config, LoaderPlan plan);
@@ -132,7 +133,7 @@ void loader_free(Loader **loader);
  * of an evaluation. Waits if necessary, and adds the seconds of waiting to *wait_s, which may be
  * NULL. At most LoaderPlan.slots - 1 micro-batches may be in use when the next one is requested.
  * Returns errors of the loader's threads. */
-Status loader_next(Loader *loader, const Batch **batch, double *wait_s);
+Status loader_next(Loader *loader, const MicroBatch **batch, double *wait_s);
 /* Returns the number of chunks of fields that have been unpacked into the loader's memory, by all
  * loaders that share it. */
 int64_t loader_unpacked_chunks(const Loader *loader);

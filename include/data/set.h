@@ -131,7 +131,7 @@ typedef struct DataSet {
     DataArray ids, id_first;
     /* tables. fields: number F of fields of ids, 0: there are no ids; id_most: largest number of
      * ids of a sample */
-    int64_t fields, id_most;
+    int64_t fields, ids_per_sample_max;
     /* tables: the members of DataIds */
     uint64_t id_limit, field_first_hash, vocabulary_hash;
     DataColumns columns;
@@ -209,15 +209,15 @@ static inline bool data_has_fields(const DataSet *set)
 Status data_kind_check(const DataKindInfo *kind);
 /* Checks the constant tables of the module: kinds of data set, formats of boxes, kinds of flow.
  * ERR_BUG, with the names of the row and of the member: a row lacks a member. */
-Status data_rows_check(void);
+Status data_tables_check(void);
 /* Returns the DataKind with this name; -1: unknown. */
 int data_kind_find(const char *name);
 /* Returns the target of data.variables that has labels, borrowed; NULL: none has. */
 const ConfigVariable *data_label_target(const Config *config);
 /* Returns true if each pixel of the samples' targets has a label. */
 bool data_has_label_fields(const DataSet *set);
-/* Returns the number of labels of a sample in Batch.labels: one for each token or pixel, else one;
- * 0 for targets and boxes. */
+/* Returns the number of labels of a sample in MicroBatch.labels: one for each token or pixel, else
+ * one; 0 for targets and boxes. */
 int64_t data_labels_per_sample(const DataSet *set);
 
 /* Opens the set in the file `path`, or in several files, whose paths are separated by line breaks.
@@ -297,7 +297,7 @@ Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT]);
 Status data_set_hash_layout(DataSet *set, uint64_t *layout);
 /* Returns the state of file i when the set was opened, borrowed, and sets *layout to the hash of
  * its layout then. NULL: sets of this kind do not keep them. */
-const struct stat *data_set_opened(const DataSet *set, int i, uint64_t *layout);
+const struct stat *data_set_stat_at_open(const DataSet *set, int i, uint64_t *layout);
 /* Computes fingerprint and layout in a new process, that is from the bytes that the files have now:
  * HDF5 caches parts of a file that is open in this process. ERR_IO: a file cannot be read, or the
  * process cannot be started. Other errors: as from data_set_open. */

@@ -20,7 +20,7 @@ bool table_text_needs_training_set(const TableTextReader *reader);
  * batch of up to rows_max rows. Returns the error of `visit`. ERR_NOINPUT: the file cannot be
  * opened. ERR_DATA: a row is invalid; the message has file, line and column, and `visit` has been
  * called for all earlier rows. */
-typedef Status TableTextTake(void *user, const Batch *batch);
+typedef Status TableTextTake(void *user, const MicroBatch *batch);
 Status table_text_read(const TableTextReader *reader, const char *path, int rows_max,
                        TableTextTake *visit, void *user);
 

@@ -43,8 +43,8 @@ typedef struct Machine {
     char *cpu;
     /* time of the measurement in UTC, as text; owned; NULL if nothing was measured */
     char *measured;
-    /* settings on which times depend (train_setup), as in the measured run; NULL if nothing was
-     * measured; owned */
+    /* settings on which times depend (train_settings_text), as in the measured run; NULL if nothing
+     * was measured; owned */
     char *setup;
     /* number of ranks of one node, which all computed during the measurement */
     int ranks;

@@ -31,7 +31,7 @@ typedef enum FieldMetric { FIELD_METRIC_LIST(LIST_CONSTANT) FIELD_METRICS } Fiel
 const char *field_metric_name(FieldMetric metric);
 
 typedef struct FieldTargetMetrics {
-    FieldLabel label;
+    FieldChannelName label;
     /* number of pixels that count, over all samples: those whose truth is not missing and whose
      * weight is not 0 */
     int64_t values;
@@ -45,7 +45,7 @@ typedef struct FieldMetrics {
     /* Means over the targets. skill: the skill against persistence or, for a target without
      * persistence, against climatology. rmse: RMSE divided by the standard deviation of the truth.
      * NaN: not defined for some target. */
-    double skill, rmse;
+    double skill, normalized_rmse;
     /* metrics of each target, [targets] of them set */
     FieldTargetMetrics target[FIELD_CHANNELS];
 } FieldMetrics;

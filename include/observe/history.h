@@ -12,7 +12,7 @@ typedef struct MetricsEnd {
     int64_t step;
     double changed;
 } MetricsEnd;
-MetricsEnd metrics_end(const char *folder);
+MetricsEnd metrics_read_end(const char *folder);
 
 /* Checks that ledger.jsonl can be written. ERR_IO: it cannot. */
 Status ledger_file_check(const char *folder);
@@ -22,7 +22,7 @@ typedef struct LedgerBegin {
     int64_t step;
     /* seconds from the beginning of the process to this line */
     double startup_s;
-    /* result of metrics_end before this start changed the file */
+    /* result of metrics_read_end before this start changed the file */
     MetricsEnd earlier;
     /* the lines that train_print_versions prints; borrowed */
     const char *versions;

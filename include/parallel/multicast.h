@@ -24,11 +24,11 @@ typedef struct MulticastPlace {
 
 /* Returns, for each rank, the first rank of its node: int[world->size]. The caller owns it.
  * Collective. */
-int *world_nodes(const World *world);
+int *world_node_leaders(const World *world);
 /* Returns the place of `rank`, one of the members, in the tree. member: ranks of the world,
  * [count]: the root first, then the other ranks of its node, then the remaining ranks node by node.
- * node: the first rank of each rank's node, as world_nodes returns it. A pure function. The last
- * member is at most about 2 log2(count) messages away from the root. */
+ * node: the first rank of each rank's node, as world_node_leaders returns it. A pure function. The
+ * last member is at most about 2 log2(count) messages away from the root. */
 MulticastPlace multicast_place(const int *member, int count, const int *node, int rank);
 /* number of pieces that may be in flight */
 enum { MULTICAST_PIECES = 4 };

@@ -98,10 +98,10 @@ typedef enum Deal {
 typedef struct MicroRun {
     int first, count;
 } MicroRun;
-/* deal_run returns the run that contains micro-batch `micro` (counted from 0) of a replica with
- * `micro_batches` micro-batches. deal_runs returns the number of runs of a replica. Each run begins
- * where the one before it ends. */
-MicroRun deal_run(Deal deal, int micro, int micro_batches);
+/* deal_micro_run returns the run that contains micro-batch `micro` (counted from 0) of a replica
+ * with `micro_batches` micro-batches. deal_runs returns the number of runs of a replica. Each run
+ * begins where the one before it ends. */
+MicroRun deal_micro_run(Deal deal, int micro, int micro_batches);
 int deal_runs(Deal deal, int micro_batches);
 /* Returns the index in the global batch of micro-batch `micro` of replica `rank`. `micro_batches`
  * micro-batches belong to each of the dp replicas. */

@@ -45,11 +45,11 @@ int world_min(const World *world, int mine);
 /* Sums data[0 .. count - 1] over all ranks, element by element, in place. The numbers are integers,
  * so the order of the additions does not change the bits. Calls MPI_Allreduce, whose memory does
  * not grow with the number of ranks, and whose time grows with the logarithm of this number. Use it
- * instead of summing the result of world_gather. Collective. count may exceed 2^31. */
-void world_add(const World *world, int64_t *data, int64_t count);
-/* Does what world_add does, for floating-point numbers. Only one rank may pass a nonzero number at
- * an index, since the sum of several would depend on MPI's order of additions. */
-void world_merge(const World *world, double *data, int64_t count);
+ * instead of summing the result of world_allgather. Collective. count may exceed 2^31. */
+void world_allreduce(const World *world, int64_t *data, int64_t count);
+/* Does what world_allreduce does, for floating-point numbers. Only one rank may pass a nonzero
+ * number at an index, since the sum of several would depend on MPI's order of additions. */
+void world_allreduce_disjoint(const World *world, double *data, int64_t count);
 /* Broadcasts data from rank `root`. Collective. `bytes` may exceed 2^31. */
 void world_bcast(const World *world, void *data, size_t bytes, int root);
 /* Returns after all ranks have called it. Collective. */
@@ -59,7 +59,7 @@ void world_barrier(const World *world);
 char *world_bcast_text(const World *world, char *mine);
 /* Gathers the `bytes` bytes at `mine` of each rank r into out + r * bytes on every rank.
  * Collective. */
-void world_gather(const World *world, const void *mine, size_t bytes, void *out);
+void world_allgather(const World *world, const void *mine, size_t bytes, void *out);
 /* Gathers the parts of all ranks, one after the other, into `out` on rank `root`; other ranks do
  * not use `out`, which may be NULL there. bytes[r]: number of bytes of rank r's part; the root
  * needs all entries, another rank only its own. mine: this rank's part, not inside `out`.
@@ -83,27 +83,28 @@ typedef struct MemoryRange {
 } MemoryRange;
 /* Sends to[r] to every other rank r and receives from[r] from rank r; the entries of this rank
  * itself are ignored. Each part has fewer than 2^31 bytes. Collective. */
-void world_swap(const World *world, const MemoryRange *to, const MemoryRange *from);
+void world_alltoall(const World *world, const MemoryRange *to, const MemoryRange *from);
 
-/* world_swap in two halves, which can be repeated. The memory that is sent or received must not be
- * touched between world_swap_begin and world_swap_wait. All ranks begin the swaps of a world in the
- * same order. */
-typedef struct WorldSwap WorldSwap;
+/* world_alltoall in two halves, which can be repeated. The memory that is sent or received must not
+ * be touched between world_alltoall_begin and world_alltoall_wait. All ranks begin the swaps of a
+ * world in the same order. */
+typedef struct WorldAlltoall WorldAlltoall;
 /* Makes a swap. The caller owns the result; world is borrowed. sleeps = true: while this rank
  * waits, it sleeps between polls and leaves its core to other threads. */
-WorldSwap *world_swap_new(const World *world, bool sleeps);
-void world_swap_free(WorldSwap **swap);
-/* world_swap_begin and world_swap_wait are collective. They do nothing in a world of one rank. */
-void world_swap_begin(WorldSwap *swap, const MemoryRange *to, const MemoryRange *from);
-void world_swap_wait(WorldSwap *swap);
+WorldAlltoall *world_alltoall_new(const World *world, bool sleeps);
+void world_alltoall_free(WorldAlltoall **swap);
+/* world_alltoall_begin and world_alltoall_wait are collective. They do nothing in a world of one
+ * rank. */
+void world_alltoall_begin(WorldAlltoall *swap, const MemoryRange *to, const MemoryRange *from);
+void world_alltoall_wait(WorldAlltoall *swap);
 
 /* A swap in two halves for sparse traffic: most ranks send nothing to most others. A receiver does
  * not know in advance which ranks send to it, nor how many bytes, and no extra message announces
  * it. The swap uses the protocol with a nonblocking barrier by Hoefler, Siebert and Lumsdaine,
  * "Scalable communication protocols for dynamic sparse data exchange", PPoPP 2010. */
 typedef struct WorldSparse WorldSparse;
-/* Makes a sparse swap. The caller owns the result; world is borrowed. sleeps: as in world_swap_new.
- * The first swap duplicates the world's communicator. */
+/* Makes a sparse swap. The caller owns the result; world is borrowed. sleeps: as in
+ * world_alltoall_new. The first swap duplicates the world's communicator. */
 WorldSparse *world_sparse_new(const World *world, bool sleeps);
 /* Collective. */
 void world_sparse_free(WorldSparse **swap);

@@ -46,7 +46,7 @@ typedef struct BatchSource {
     /* first argument of both functions */
     void *user;
     /* behaves as loader_next */
-    Status (*next)(void *user, const Batch **batch, double *wait_s);
+    Status (*next)(void *user, const MicroBatch **batch, double *wait_s);
     /* behaves as loader_release */
     void (*release)(void *user);
 } BatchSource;
@@ -166,9 +166,9 @@ float *executor_grads(Executor *executor);
 void executor_request(Executor *executor, int metric, float value);
 /* Runs only forward, with running statistics, on as many micro-batches as a step has. On ranks with
  * the loss, calls visit for each micro-batch with the columns of the loss's results: (lines,
- * LOSS_RESULTS), a line for each sample or token, in host memory. Collective. */
+ * LOSS_COLUMNS), a line for each sample or token, in host memory. Collective. */
 Status executor_evaluate(Executor *executor, const BatchSource *source,
-                         void (*visit)(void *user, const Batch *batch, const float *results),
+                         void (*visit)(void *user, const MicroBatch *batch, const float *results),
                          void *user);
 /* Returns one input of the loss for the last micro-batch that executor_evaluate has run, in plain
  * order and host memory. Output 0 is the logits, (N,K) or (N,T,K); of a detector, output i is the

@@ -360,7 +360,7 @@ typedef struct Plan {
     size_t message_bytes;
     /* bytes of the slots of channels to other stages, for transports with slots on both ends (MPI,
      * NCCL) */
-    size_t sent_bytes;
+    size_t send_slot_bytes;
     /* bytes of host memory through which a GPU's slices and messages are copied if NCCL does not
      * connect the GPUs */
     size_t staged_bytes;

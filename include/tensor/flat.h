@@ -179,7 +179,7 @@ typedef struct FlatTable {
     /* Copies `bytes` bytes, at most FLAT_PUT, from host memory to the backend's memory. `from` is
      * read before the call returns, and the host does not wait. */
     void (*put)(Stream *s, void *to, const void *from, size_t bytes);
-    /* Adds up the y of a loss, (lines, LOSS_RESULTS), into out[LOSS_SUMS]. Lines are added in
+    /* Adds up the y of a loss, (lines, LOSS_COLUMNS), into out[LOSS_SUMS]. Lines are added in
      * double, in an order that depends only on their number. */
     void (*loss_sums)(Stream *s, float *out, const float *results, int64_t lines);
     /* Sets out[i] to the sum of x[first[i]] .. x[first[i + 1] - 1] for i < count, in an order that

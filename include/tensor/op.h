@@ -16,11 +16,11 @@ struct Exchange {
     int rank, size;
     void *user;
     /* Sets `whole` to the slices `mine` of all ranks. */
-    void (*gather)(const Exchange *x, Slices s, const void *mine, void *whole);
+    void (*all_gather)(const Exchange *x, Slices s, const void *mine, void *whole);
     /* Sets `mine` to this rank's slice of the sum of all ranks' tensors `whole`, which are added in
      * fp32 and rounded once. They are added in the order of the ranks or, in a plan whose sums are
      * cut into slices (OpSpec.slices), by the binary tree of neighbours. */
-    void (*reduce)(const Exchange *x, Slices s, const void *whole, void *mine);
+    void (*reduce_scatter)(const Exchange *x, Slices s, const void *whole, void *mine);
 };
 /* The neighbours in the tensor-parallel group that together have the slices of one tensor. They may
  * be fewer than the ranks of an Exchange (Slices.ranks). size: their number; first: rank of the
@@ -51,8 +51,8 @@ struct Replicas {
 typedef struct StepNumbers {
     /* number of the step, on which dropout masks depend */
     uint64_t step;
-    /* OpRun.loss_scale of this step */
-    float loss_scale;
+    /* OpRun.loss_factor of this step */
+    float loss_factor;
 } StepNumbers;
 
 /* The ids of one bag in one micro-batch of N samples: the rows that belong to them, and the memory
@@ -117,10 +117,10 @@ typedef struct OpRun {
      * (K = C * H * W for fields); NaN: the target is missing */
     const float *targets;
     /* losses for numbers: weights of the targets, finite and at least 0; NULL: all are 1. If
-     * weights_step is 0, they are float[K], the same for all samples and in all runs of the
+     * weights_stride is 0, they are float[K], the same for all samples and in all runs of the
      * operation; if it is K, they are float[N][K]. */
     const float *target_weights;
-    int64_t weights_step;
+    int64_t weights_stride;
     /* losses for boxes: the target boxes */
     BoxTargets boxes;
     /* dropout: number of each sample in the data set, int64[N] */
@@ -132,7 +132,7 @@ typedef struct OpRun {
     int sample_count;
     /* losses: factor of the gradients: dx is the derivative of loss_scale * (sum of the loss over
      * the rows); padding rows get 0 */
-    float loss_scale;
+    float loss_factor;
     /* true: training; false: evaluation, where dropout and label smoothing are off and batch_norm
      * uses its running statistics */
     bool training;
@@ -210,7 +210,7 @@ struct Op {
     bool y_is_x;
     /* true: dx[0] may share the memory of x[0] if no other operation reads x[0] after forward; some
      * losses set this. In a run with OpRun.training, forward may then already write dx[0] there,
-     * and backward_data does nothing. So OpRun.loss_scale and OpRun.numbers must be valid in
+     * and backward_data does nothing. So OpRun.loss_factor and OpRun.numbers must be valid in
      * forward and have the same values in backward. */
     bool dx_over_x;
     /* true: backward_weight may run long after backward_data, because it reads only x and dy */

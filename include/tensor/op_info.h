@@ -72,7 +72,7 @@ typedef enum OpTokens {
     /* yes, and the operation has no parameters */
     TOKENS_SEPARATE,
     /* yes, and the operation has parameters; it sums their gradients over the slices of
-     * OpSpec.tokens on all ranks of the tensor-parallel group (cpu/token_sums.h) */
+     * OpSpec.token_slices on all ranks of the tensor-parallel group (cpu/token_sums.h) */
     TOKENS_SUMMED,
     /* yes, but the result also depends on the position of the token, which OpSpec.slice gives */
     TOKENS_BY_POSITION,

@@ -9,8 +9,8 @@
 typedef int OpKind;
 
 /* SPEC_INPUTS: largest number of inputs of an operation. SPEC_PARAMS: largest number of its
- * parameters and running statistics. LOSS_RESULTS: numbers in a row of a loss's y. */
-enum { SPEC_INPUTS = 8, SPEC_PARAMS = 4, LOSS_RESULTS = 3 };
+ * parameters and running statistics. LOSS_COLUMNS: numbers in a row of a loss's y. */
+enum { SPEC_INPUTS = 8, SPEC_PARAMS = 4, LOSS_COLUMNS = 3 };
 
 /* Facts about an activation, as bits. If no bit is set, its derivative is computed from its input,
  * and act(0) is 0. */
@@ -182,10 +182,10 @@ typedef enum ExchangeKind {
     EXCHANGE_LEAVE,
     /* before divided layers; x is a slice of the sequence: y is all of dim 1; dx is this rank's
      * slice of the sum of dy */
-    EXCHANGE_GATHER,
+    EXCHANGE_ALL_GATHER,
     /* after divided layers: y is this rank's slice of dim 1 of the sum of x, plus w[C] if there is
      * one; dx is all of dy */
-    EXCHANGE_SCATTER,
+    EXCHANGE_REDUCE_SCATTER,
     /* before attention whose key heads are divided by columns, each among a block of neighbouring
      * ranks. A row of x has queries, and this rank's slices of a key head and of its values. A row
      * of y has the same queries, the whole key head, and its values. dx has the same gradients of
@@ -289,7 +289,7 @@ typedef struct OpSpec {
      * slices of the sum that it completes; in attention, the gradients of keys and values, which
      * are sums over query heads. tokens: the gradients of parameters, which are sums over slices of
      * the sequence; if slices_inputs is true, only the gradient of the bias. */
-    SumSlices slices, tokens;
+    SumSlices slices, token_slices;
     /* dense: true if `slices` cuts the sum over the inputs */
     bool slices_inputs;
     ExchangeKind exchange;

@@ -86,7 +86,7 @@ bool desc_equal(Desc a, Desc b);
  * with block 1. */
 bool desc_is_plain(Desc d);
 /* Returns the number of elements from one row to the next; not for images. */
-int64_t desc_row(Desc d);
+int64_t desc_row_stride(Desc d);
 /* Returns the number of elements in memory, including padding. */
 int64_t desc_elements(Desc d);
 size_t desc_bytes(Desc d);

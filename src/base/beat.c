@@ -69,13 +69,13 @@ void beat_set_server(void)
 
 void beat_step_begin(int64_t step)
 {
-    atomic_store(&beat->since_us, (int64_t)(clock_s() * 1e6));
+    atomic_store(&beat->step_began_us, (int64_t)(clock_s() * 1e6));
     atomic_store(&beat->step, step);
 }
 
 void beat_step_end(void)
 {
-    int64_t spent_us = (int64_t)(clock_s() * 1e6) - atomic_load(&beat->since_us);
+    int64_t spent_us = (int64_t)(clock_s() * 1e6) - atomic_load(&beat->step_began_us);
     int64_t usual_us = atomic_load(&beat->usual_us);
     atomic_store(&beat->step, BEAT_NONE);
     if (++beat->steps <= FIRST_STEPS) return;

@@ -10,7 +10,7 @@ double clock_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-void clock_rest(double seconds)
+void clock_sleep(double seconds)
 {
     struct timespec rest = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
     nanosleep(&rest, NULL);

@@ -101,7 +101,7 @@ static void end_all(int count, const pid_t *child, int *code)
                 any = true;
         }
         if (!any) return;
-        clock_rest(0.05);
+        clock_sleep(0.05);
     }
     for (int i = 0; i < count; ++i)
         if (code[i] == COMMAND_BUSY) code[i] = COMMAND_TIMED_OUT;
@@ -122,7 +122,7 @@ void command_wait(int count, const pid_t *child, double limit_s, int *code)
         }
         if (!any) return;
         if (clock_s() - begin_s > limit_s) break;
-        clock_rest(0.01);
+        clock_sleep(0.01);
     }
     end_all(count, child, code);
 }
@@ -163,7 +163,7 @@ int command_output(char *const *words, double limit_s, char *out, size_t room)
     double end_s = clock_s() + limit_s;
     *out = 0;
     if (command_open(&child, &answer, words) != 0) return COMMAND_NONE;
-    while (!command_read(answer, out, room, &length) && clock_s() < end_s) clock_rest(0.01);
+    while (!command_read(answer, out, room, &length) && clock_s() < end_s) clock_sleep(0.01);
     close(answer);
     double left_s = end_s - clock_s();
     command_wait(1, &child, left_s > 0 ? left_s : 0, &code);

@@ -86,7 +86,7 @@ void json_array(Json *json, const char *key)
     open_level(json, key, '[', (JsonLevel){.close = ']'});
 }
 
-void json_lines(Json *json, const char *key)
+void json_array_by_line(Json *json, const char *key)
 {
     open_level(json, key, '[', (JsonLevel){.close = ']', .lines = true});
 }

@@ -246,7 +246,7 @@ static Status begin_thread(Lease *l)
 /* Sleeps for a time. ERR_STOPPED: a stop was requested meanwhile. */
 static Status rest(double seconds)
 {
-    clock_rest(seconds);
+    clock_sleep(seconds);
     return stop_wanted() ? fail(ERR_STOPPED, "stopped before the first step") : OK;
 }
 

@@ -171,7 +171,7 @@ _Noreturn void die_lost(const char *fmt, ...)
     die_args(lost_code, fmt, args);
 }
 
-void die_lost_as(Status code)
+void die_lost_set_code(Status code)
 {
     lost_code = code;
 }

@@ -159,7 +159,7 @@ static void write_spans(FILE *out, int rank)
     Json json = json_to(out, false);
     json_object(&json, NULL);
     json_text(&json, "displayTimeUnit", "ms");
-    json_lines(&json, "traceEvents");
+    json_array_by_line(&json, "traceEvents");
     write_name(&json, rank);
     int64_t first = ring.pushed > ring.capacity ? ring.pushed - ring.capacity : 0;
     for (int64_t i = first; i < ring.pushed; ++i)

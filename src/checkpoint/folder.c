@@ -259,7 +259,7 @@ static bool opens(const char *path)
     return status == OK;
 }
 
-char *checkpoint_newest_unread(const char *dir)
+char *checkpoint_newest_unverified(const char *dir)
 {
     FolderList list;
     bool good = folder_list_init(&list, dir) == OK && list.count > 0 && opens(list.entry[0].path);
@@ -268,7 +268,7 @@ char *checkpoint_newest_unread(const char *dir)
     return path;
 }
 
-Status checkpoint_new_step(const char *dir, KnownFiles *seen, int64_t *step)
+Status checkpoint_find_unseen(const char *dir, KnownFiles *seen, int64_t *step)
 {
     FolderList list;
     Status status = folder_list_init(&list, dir);

@@ -192,7 +192,7 @@ static bool get_offset(hid_t file, const char *path, int64_t *offset)
 
 static hid_t create_file(const char *part)
 {
-    hid_t access = file_access(), create = H5Pcreate(H5P_FILE_CREATE);
+    hid_t access = hdf5_file_access(), create = H5Pcreate(H5P_FILE_CREATE);
     H5Pset_alignment(access, PAGE_BYTES, PAGE_BYTES);
     /* keeps the root's attributes in its object header */
     H5Pset_attr_phase_change(create, 64, 48);

@@ -3,7 +3,7 @@
  * (readers.c) and sends it to the other ranks that want it (share.c). Without
  * CheckpointIo.sets_early, the same ranks verify all tensors before any is sent. */
 #include "load.h"
-#include "fit.h"
+#include "mismatches.h"
 #include "owners.h"
 
 #include <string.h>
@@ -24,19 +24,19 @@ static bool is_state(const char *path)
 /* Finds tensor i in the file, and sets its location if the shapes are equal. A difference is added
  * to `state` for optimizer state and averages, and to `fit` for other tensors. If the file has no
  * averages at all, averages are skipped. */
-static void match(Load *load, int i, bool *used, Fit *fit, Fit *state)
+static void match(Load *load, int i, bool *used, Mismatches *fit, Mismatches *state)
 {
     const StoredFile *file = &load->file;
     const CheckpointTensor *mine = &load->io->tensor[i];
     const StoredTensor *t = stored_find(file, mine->path);
-    Fit *to = is_state(mine->path) ? state : fit;
+    Mismatches *to = is_state(mine->path) ? state : fit;
     if (t) used[t - file->tensor] = true;
     if (!t && stored_is_average(mine->path) && file->meta.average_count == 0)
         load->location[i].offset = NOT_TAKEN;
     else if (!t)
-        fit_missing(to, mine->path);
+        mismatches_missing(to, mine->path);
     else if (!shape_equal(t->shape, mine->shape))
-        fit_size(to, mine->path, t->shape, mine->shape);
+        mismatches_size(to, mine->path, t->shape, mine->shape);
     else
         set_location(load, i, t);
 }
@@ -45,29 +45,30 @@ static void match(Load *load, int i, bool *used, Fit *fit, Fit *state)
 static Status match_same(Load *load)
 {
     const StoredFile *file = &load->file;
-    Fit fit, state;
+    Mismatches fit, state;
     bool *used = mem_new(((size_t)file->count + 1) * sizeof *used);
     bool averages = false;
     for (int i = 0; i < load->io->count && !averages; ++i)
         averages = stored_is_average(load->io->tensor[i].path);
-    fit_begin(&fit);
-    fit_begin(&state);
+    mismatches_begin(&fit);
+    mismatches_begin(&state);
     for (int i = 0; i < load->io->count; ++i) match(load, i, used, &fit, &state);
     for (int i = 0; i < file->count; ++i) {
         const char *path = file->tensor[i].path;
         if (used[i] || (load->io->params_only && is_state(path))) continue;
         if (stored_is_average(path) && !averages) continue;
-        fit_surplus(is_state(path) ? &state : &fit, path);
+        mismatches_surplus(is_state(path) ? &state : &fit, path);
     }
     mem_free(&used);
-    const bool params = fit_count(&fit) > 0;
-    /* The last fit_end that fails determines the message, so the message about parameters takes
-     * precedence. */
-    Status status = fit_end(&state, file->path,
-                            "its optimizer was another one (optim.name, optim.groups or "
-                            "model.freeze; `weft ckpt info` shows what state it holds)");
-    if (params) return fit_end(&fit, file->path, "is of another model, and does not fit this one");
-    (void)fit_end(&fit, file->path, "");
+    const bool params = mismatches_count(&fit) > 0;
+    /* The last mismatches_end that fails determines the message, so the message about parameters
+     * takes precedence. */
+    Status status = mismatches_end(&state, file->path,
+                                   "its optimizer was another one (optim.name, optim.groups or "
+                                   "model.freeze; `weft ckpt info` shows what state it holds)");
+    if (params)
+        return mismatches_end(&fit, file->path, "is of another model, and does not fit this one");
+    (void)mismatches_end(&fit, file->path, "");
     return status;
 }
 

@@ -291,7 +291,7 @@ static const char *get_position(hid_t root, CheckpointMeta *meta)
 
 Status meta_get(hid_t root, const char *path, CheckpointMeta *meta)
 {
-    *meta = (CheckpointMeta){.best_metric = NAN, .lr = lr_state(), .stop_best = NAN};
+    *meta = (CheckpointMeta){.best_metric = NAN, .lr = lr_state_initial(), .stop_best = NAN};
     const struct {
         const char *name;
         int64_t *value;

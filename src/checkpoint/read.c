@@ -73,7 +73,7 @@ static void unpack(const void *input, size_t input_bytes, FILE *answer)
     /* not used: at an external link H5Dopen2 fails, and the answer stays empty */
     bool is_external;
     hdf5_lock();
-    hid_t access = file_access(), inside = hdf5_access_without_links(&is_external);
+    hid_t access = hdf5_file_access(), inside = hdf5_access_without_links(&is_external);
     hid_t id = H5Fopen(path, H5F_ACC_RDONLY, access);
     hid_t set = id < 0 ? -1 : H5Dopen2(id, name, inside);
     if (read_values(set, count, plain)) fwrite(plain, sizeof *plain, (size_t)count, answer);

@@ -71,10 +71,10 @@ void readers_init(Readers *r, const World *world, const CheckpointIo *io, const 
         if (taken[i] != READ_NOT && (!io->wants || io->wants(io->user, i)))
             mine[i / 8] |= (uint8_t)(1 << i % 8);
     *r = (Readers){.ranks = world->size,
-                   .node = world_nodes(world),
+                   .node = world_node_leaders(world),
                    .wants = mem_new((size_t)world->size * row),
                    .row_bytes = row};
-    world_gather(world, mine, row, r->wants);
+    world_allgather(world, mine, row, r->wants);
     r->order = by_node(r->node, r->ranks);
     readers_assign(r, io, taken);
     mem_free(&mine);

@@ -191,7 +191,7 @@ static Status publish(Save *save)
 static void share_hashes(Save *save)
 {
     /* a rank has 0 for tensors that it does not own, so the sum has the hashes of all tensors */
-    world_add(save->world, (int64_t *)save->hash, save->io->count);
+    world_allreduce(save->world, (int64_t *)save->hash, save->io->count);
 }
 
 /* Broadcasts the tensors' offsets and the file's inode. */

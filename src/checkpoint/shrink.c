@@ -1,6 +1,6 @@
 /* Removes channels of the model from a checkpoint: the elements that belong to removed channels are
  * left out of every parameter, its average and its optimizer state. */
-#include "fit.h"
+#include "mismatches.h"
 #include "make.h"
 #include "stored.h"
 
@@ -37,36 +37,36 @@ static const char *param_name(const char *path)
 static int find_param(const Graph *g, const char *name)
 {
     for (int i = 0; name && i < g->param_count; ++i)
-        if (g->param[i].tied < 0 && !strcmp(g->param[i].name, name)) return i;
+        if (g->param[i].tied_param < 0 && !strcmp(g->param[i].name, name)) return i;
     return -1;
 }
 
 /* Finds each tensor's parameter, and checks that all parameters of the model are in the file. */
 static Status match(Shrink *s)
 {
-    Fit fit;
+    Mismatches fit;
     const Graph *g = s->what->units->graph;
-    fit_begin(&fit);
+    mismatches_begin(&fit);
     s->param = mem_new((size_t)(s->file.count + 1) * sizeof *s->param);
     for (int i = 0; i < s->file.count; ++i) {
         const StoredTensor *t = &s->file.tensor[i];
         int p = s->param[i] = find_param(g, param_name(t->path));
         if (p < 0)
-            fit_surplus(&fit, t->path);
+            mismatches_surplus(&fit, t->path);
         else if (!shape_equal(t->shape, g->param[p].shape))
-            fit_size(&fit, t->path, t->shape, g->param[p].shape);
+            mismatches_size(&fit, t->path, t->shape, g->param[p].shape);
     }
     for (int p = 0; p < g->param_count; ++p)
-        if (g->param[p].tied < 0 && !stored_param(&s->file, &g->param[p]))
-            fit_missing(&fit, g->param[p].name);
-    return fit_end(&fit, s->file.path, "does not fit the model of its configuration");
+        if (g->param[p].tied_param < 0 && !stored_param(&s->file, &g->param[p]))
+            mismatches_missing(&fit, g->param[p].name);
+    return mismatches_end(&fit, s->file.path, "does not fit the model of its configuration");
 }
 
 static Status get_param(void *user, int param, float *plain)
 {
     Shrink *s = user;
     const Graph *g = s->what->units->graph;
-    int value_owner = g->param[param].tied >= 0 ? g->param[param].tied : param;
+    int value_owner = g->param[param].tied_param >= 0 ? g->param[param].tied_param : param;
     return stored_read(&s->file, stored_param(&s->file, &g->param[value_owner]), plain);
 }
 

@@ -2,7 +2,7 @@
  * process unless this process has just written the file. This file parses and checks the answer,
  * without HDF5. */
 #include "stored.h"
-#include "table.h"
+#include "tensor_table.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ void stored_lock(StoredFile *file)
     file->locked = true;
 }
 
-hid_t file_access(void)
+hid_t hdf5_file_access(void)
 {
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18);
@@ -99,7 +99,8 @@ static Status part_status(const StoredPart *part)
 static bool tensor_is_possible(const StoredFile *file, const StoredTensor *t)
 {
     int64_t bytes = sizeof(float);
-    if (!isolated_bool(&t->has_hash) || !isolated_bool(&t->ids) || !isolated_bool(&t->block))
+    if (!isolated_bool_is_valid(&t->has_hash) || !isolated_bool_is_valid(&t->ids) ||
+        !isolated_bool_is_valid(&t->block))
         return false;
     if (!t->path || t->shape.ndim < 1 || t->shape.ndim > SHAPE_DIMS || t->offset < -1) return false;
     for (int i = 0; i < SHAPE_DIMS; ++i)
@@ -200,7 +201,7 @@ static Status read_directly(const char *path, char **answer, size_t *bytes)
 {
     FILE *out = open_memstream(answer, bytes);
     if (!out) die_as(ERR_MEMORY, "out of memory");
-    table_read(path, strlen(path) + 1, out);
+    tensor_table_read(path, strlen(path) + 1, out);
     if (fclose(out) != 0) die_as(ERR_MEMORY, "out of memory");
     return OK;
 }
@@ -213,7 +214,7 @@ static Status read_isolated(const char *path, char **answer, size_t *bytes)
         .busy_s = BUSY_S,
         .clock_s = CLOCK_S,
         .answer_bytes = ANSWER_BYTES,
-        .work = table_read,
+        .work = tensor_table_read,
     };
     return isolated_run(&job, path, path, strlen(path) + 1, answer, bytes);
 }
@@ -290,7 +291,7 @@ const StoredTensor *stored_find(const StoredFile *file, const char *path)
 
 const StoredTensor *stored_param(const StoredFile *file, const Param *param)
 {
-    char *path = checkpoint_path(param);
+    char *path = checkpoint_param_path(param);
     const StoredTensor *tensor = stored_find(file, path);
     mem_free(&path);
     return tensor;
@@ -327,7 +328,7 @@ int stored_use_averages(StoredFile *file)
     return used;
 }
 
-char *checkpoint_path(const Param *param)
+char *checkpoint_param_path(const Param *param)
 {
     return mem_format("/%s/%s", param->info.is_statistic ? "buffers" : "params", param->name);
 }

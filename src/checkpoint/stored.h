@@ -111,7 +111,7 @@ float *stored_buffer(const StoredFile *file);
 /* Returns HDF5's file access property list for checkpoint files, which the caller closes. It
  * switches file locks off from HDF5 1.10.7 on, because network file systems often lack them, and
  * selects the format of HDF5 1.8, which has a checksum on every piece of metadata. */
-hid_t file_access(void);
+hid_t hdf5_file_access(void);
 /* Call it before HDF5 first uses `file`: this thread holds hdf5_lock (data.h) until
  * stored_close. */
 void stored_lock(StoredFile *file);

@@ -157,7 +157,7 @@ static Status check_config(const Verb *verb, int argc, char **argv, const void *
     if (config) {
         ranks->threads = (int)config->train.threads;
         ranks->hang_s = config->train.hang_s;
-        ranks->leave_out = train_leave_out(config);
+        ranks->leave_out = train_continue_hint(config);
         ranks->folder = mem_format("%s/%s", config->run.dir, config->run.name);
     }
     config_free(&config);

@@ -185,7 +185,7 @@ static void print_fields(const FieldMetrics *fields, FILE *out)
     char fit[COLUMNS + sizeof fields->target[0].label.name];
     fprintf(out, "skill       %.4f, mean over the targets%s\nRMSE        %.4f of the deviation\n",
             text_nan_without_sign(fields->skill), fields->latitude ? ", weighted by latitude" : "",
-            text_nan_without_sign(fields->rmse));
+            text_nan_without_sign(fields->normalized_rmse));
     fprintf(out, "\n%*s %11s %11s %11s %9s %9s %9s %9s  %s\n", COLUMNS, "", "RMSE", "MAE", "bias",
             "corr.", "anomaly", "skill P", "skill C", "units");
     for (int i = 0; i < fields->targets; ++i) {

@@ -79,7 +79,7 @@ static Status describe_samples(DataSet *set, const Input *input, const Config *c
     set->channels = x.dim[1];
     set->height = x.dim[2];
     set->width = x.dim[3];
-    set->fields = set->id_most = input->fields;
+    set->fields = set->ids_per_sample_max = input->fields;
     const ZooEntry *model = config->model.layer_count == 0 ? zoo_find(config->model.name) : NULL;
     const bool fields = model && model->maps == MAPS_FIELDS;
     if (fields && !has_targets && classes > FIELD_CLASSES)

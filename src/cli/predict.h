@@ -102,11 +102,11 @@ Status predict_parse_samples(Predict *p);
 /* Returns the index of the last sample that is read from a set. */
 int64_t predict_last(const Predict *p, const DataSet *set);
 /* Function that is called with each batch of a set. */
-typedef Status PredictTake(void *user, const Batch *batch);
+typedef Status PredictTake(void *user, const MicroBatch *batch);
 /* Reads samples p->first_sample to predict_last of a set, and calls `take` for each batch. The
  * first and the last batch may also contain samples outside of this range. Returns the first error
  * of reading or of `take`. */
-Status predict_set(const Predict *p, const DataSet *set, PredictTake *take, void *user);
+Status predict_each_batch(const Predict *p, const DataSet *set, PredictTake *take, void *user);
 /* Classifies the pictures of a set, or finds their boxes. path: path of the set, for the output. */
 Status predict_set_pictures(const Predict *predict, const char *path, const DataSet *set);
 /* Classifies the rows of data sets and of text files. */

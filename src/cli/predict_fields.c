@@ -110,7 +110,7 @@ static void put_lead(const Fields *f, int lead)
     char text[FIELD_TIME_TEXT];
     for (int i = 0; i < f->channels; ++i) {
         const int at = lead * f->channels + i;
-        const FieldLabel label = field_label(s, FIELD_TARGET, &s->target[i]);
+        const FieldChannelName label = field_channel_name(s, FIELD_TARGET, &s->target[i]);
         Json json = json_to(stdout, true);
         json_object(&json, NULL);
         json_text(&json, "variable", label.variable);
@@ -147,7 +147,7 @@ static Status draw_target(const Fields *f, int64_t sample, int lead, int channel
 {
     const FieldSet *s = &f->set->field_set;
     const int at = lead * f->channels + channel;
-    const FieldLabel label = field_label(s, FIELD_TARGET, &s->target[at]);
+    const FieldChannelName label = field_channel_name(s, FIELD_TARGET, &s->target[at]);
     char time[FIELD_TIME_TEXT];
     char *title =
         mem_format("%s, %s after %s", label.name, label.lead, predict_time_text(s, sample, time));
@@ -172,7 +172,7 @@ static Status draw_rollout(const Fields *f, int64_t sample, int channel, const f
 {
     const FieldSet *s = &f->set->field_set;
     const int shown = f->leads < SHEET_LEADS ? f->leads : SHEET_LEADS;
-    FieldLabel label = field_label(s, FIELD_TARGET, &s->target[channel]);
+    FieldChannelName label = field_channel_name(s, FIELD_TARGET, &s->target[channel]);
     /* ranges of colours. range: of the truth; without: of the predictions, used if there is no
      * truth; difference: of the differences */
     ColourRange range = {.low = 1, .high = 0}, without = range, difference = {0};

@@ -59,7 +59,7 @@ void predict_labels_print(const Fields *f)
 Status predict_labels_draw(const Fields *f, int64_t sample, const float *predicted)
 {
     const FieldSet *s = &f->set->field_set;
-    const FieldLabel label = field_label(s, FIELD_TARGET, &s->target[0]);
+    const FieldChannelName label = field_channel_name(s, FIELD_TARGET, &s->target[0]);
     ClassNames names;
     char time[FIELD_TIME_TEXT];
     class_names_from_lines(&names, trainer_classes(f->predict->trainer));

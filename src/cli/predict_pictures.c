@@ -20,7 +20,7 @@ typedef struct Pictures {
     /* memory for rotating the picture; owned */
     Image spare;
     /* prepared pictures that are not predicted yet, (predict->batch,C,H,W); owned */
-    Batch batch;
+    MicroBatch batch;
     /* paths of the pictures in `batch`, [predict->batch]; the array is owned */
     const char **path;
     /* error of the pictures that could not be read: ERR_DATA if any had this error, else the error

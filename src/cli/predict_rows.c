@@ -39,7 +39,7 @@ static void print_row(const Rows *r, const double *probability)
 }
 
 /* Warns if the values in a batch have other ranges than those of the training rows. */
-static void warn_of_range(const Rows *r, const Batch *batch)
+static void warn_of_range(const Rows *r, const MicroBatch *batch)
 {
     const Predict *p = r->predict;
     DataRanges now = data_rows_ranges(&p->set, batch->x, batch->rows);
@@ -47,7 +47,7 @@ static void warn_of_range(const Rows *r, const Batch *batch)
     data_ranges_fini(&now);
 }
 
-static Status predict_batch(void *user, const Batch *batch)
+static Status predict_batch(void *user, const MicroBatch *batch)
 {
     Rows *r = user;
     Predict *p = r->predict;
@@ -95,7 +95,7 @@ Status predict_rows(Predict *p, int count, char *const *paths)
     for (int i = 0; i < count && st == OK; ++i) {
         Rows rows = {.predict = p, .path = paths[i]};
         if (p->set_of[i]) rows.next_row = p->first_sample / p->batch * p->batch;
-        st = p->set_of[i] ? predict_set(p, p->set_of[i], predict_batch, &rows)
+        st = p->set_of[i] ? predict_each_batch(p, p->set_of[i], predict_batch, &rows)
                           : predict_text_file(&rows, &reader);
     }
     table_text_free(&reader);

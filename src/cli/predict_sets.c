@@ -45,7 +45,8 @@ Status predict_open_sets(Predict *p, const Config *config, int count, char *cons
         DataSet *set = p->set_of[i] = mem_new(sizeof *set);
         TRY(open_set(p, config, paths[i], set));
         /* buffers are made for the largest number of ids that a sample of any file has */
-        if (set->id_most > p->set.id_most) p->set.id_most = set->id_most;
+        if (set->ids_per_sample_max > p->set.ids_per_sample_max)
+            p->set.ids_per_sample_max = set->ids_per_sample_max;
         p->has_sets = true;
     }
     if (p->has_sets || !p->options->samples) return OK;
@@ -58,12 +59,12 @@ int64_t predict_last(const Predict *p, const DataSet *set)
     return p->last_sample < set->samples ? p->last_sample : set->samples - 1;
 }
 
-Status predict_set(const Predict *p, const DataSet *set, PredictTake *take, void *user)
+Status predict_each_batch(const Predict *p, const DataSet *set, PredictTake *take, void *user)
 {
     const Config *config = trainer_config(p->trainer);
     const int64_t last = predict_last(p, set);
     Loader *loader = NULL;
-    const Batch *batch;
+    const MicroBatch *batch;
     LoaderPlan plan = {.batch = p->batch,
                        .micro_batch = p->batch,
                        .micro_count = 1,
@@ -116,7 +117,7 @@ static TruthBox *truths_of(const SetPictures *s, int64_t sample, int64_t *count)
 }
 
 /* Finds the boxes of the one sample in a detector's batch. */
-static Status find_boxes(SetPictures *s, const Batch *batch)
+static Status find_boxes(SetPictures *s, const MicroBatch *batch)
 {
     const int64_t sample = batch->sample[0];
     const int32_t *size = s->labels.size + 2 * sample;
@@ -132,7 +133,7 @@ static Status find_boxes(SetPictures *s, const Batch *batch)
     return st;
 }
 
-static Status take_batch(void *user, const Batch *batch)
+static Status take_batch(void *user, const MicroBatch *batch)
 {
     SetPictures *s = user;
     const Predict *p = s->predict;
@@ -157,7 +158,7 @@ Status predict_set_pictures(const Predict *predict, const char *path, const Data
         if (st == OK) st = data_set_class_names(set, &s.names);
         if (st == OK) st = reader_new(&s.reader, set);
     }
-    if (st == OK) st = predict_set(predict, set, take_batch, &s);
+    if (st == OK) st = predict_each_batch(predict, set, take_batch, &s);
     reader_free(&s.reader);
     picture_converter_free(&s.converter);
     class_names_free(&s.names);

@@ -121,7 +121,7 @@ typedef struct Ranks {
     char **words;
     /* the run's folder if the verb is VERB_LONG_RUNNING, else NULL */
     char *folder;
-    /* result of train_leave_out, for a message that suggests to continue the run */
+    /* result of train_continue_hint, for a message that suggests to continue the run */
     const char *leave_out;
 } Ranks;
 /* A growing list of words, such as those of a command. Initialise with {0}; release `word` with

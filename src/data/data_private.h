@@ -267,12 +267,12 @@ typedef struct Mix {
     ImageBox box;
 } Mix;
 /* Chooses how the images of a micro-batch are mixed. */
-Mix mix_choose(const DataSet *set, const Config *config, const Batch *batch);
+Mix mix_choose(const DataSet *set, const Config *config, const MicroBatch *batch);
 /* Mixes row r with row r - 1, and row 0 with the last row that is not padding. spare: memory for x
  * of one sample. */
-void mix_images(const Mix *mix, const DataSet *set, const Batch *batch, float *spare);
+void mix_images(const Mix *mix, const DataSet *set, const MicroBatch *batch, float *spare);
 /* Sets the batch's labels_other to the labels of the other row of each pair. */
-void mix_labels(const Batch *batch);
+void mix_labels(const MicroBatch *batch);
 
 /* ---- reading ---- */
 /* Creates a reader of one array of a set that is one file. Functions that read x then read this

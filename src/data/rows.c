@@ -46,7 +46,7 @@ Status flow_kind_check(const FlowKind *kind)
 
 #define CHECK_BOX_FORMAT(name) TRY(box_format_check(#name, &box_format_##name));
 #define CHECK_FLOW_KIND(name)  TRY(flow_kind_check(&flow_##name));
-Status data_rows_check(void)
+Status data_tables_check(void)
 {
     for (int kind = 0; kind < DATA_KINDS; ++kind)
         TRY(data_kind_check(data_kind_info((DataKind)kind)));

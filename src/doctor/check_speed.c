@@ -83,7 +83,7 @@ static void measure_cores(Doctor *d, void *mine)
     CoreSpeed *speed = mine;
     *speed = slowest_thread(d);
     CoreSpeed *all = mem_new((size_t)d->world.size * sizeof *all);
-    world_gather(&d->world, speed, sizeof *speed, all);
+    world_allgather(&d->world, speed, sizeof *speed, all);
     Allocation a = {.ranks = d->world.size};
     double median_speed = median_of_ranks(&a, all, sizeof *all, offsetof(CoreSpeed, speed));
     bool this_is_slow = false, any_is_slow = false;
@@ -93,7 +93,7 @@ static void measure_cores(Doctor *d, void *mine)
         if (r == d->world.rank) this_is_slow = slow;
     }
     mem_free(&all);
-    if (any_is_slow && !this_is_slow) clock_rest(ROUNDS * ROUND_S);
+    if (any_is_slow && !this_is_slow) clock_sleep(ROUNDS * ROUND_S);
     if (this_is_slow) {
         /* without a communicator, slowest_thread's barrier returns at once */
         Doctor alone = *d;

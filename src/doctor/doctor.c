@@ -193,7 +193,7 @@ static void find_places(Doctor *d, Place *places)
     mine.leader = world_min(&node_world, d->world.rank);
     host_name(mine.host, HOST_BYTES);
     d->is_leader = mine.leader == d->world.rank;
-    world_gather(&d->world, &mine, sizeof mine, places);
+    world_allgather(&d->world, &mine, sizeof mine, places);
 }
 
 static void print_totals(const Report *reports, double begin_s)
@@ -215,7 +215,7 @@ static void print_json(const Doctor *d, const Allocation *a, const Report *repor
     json_int(&json, "ranks", a->ranks);
     json_int(&json, "nodes", a->nodes);
     json_fixed(&json, "seconds", 2, clock_s() - d->begin_s);
-    json_lines(&json, "checks");
+    json_array_by_line(&json, "checks");
     for (int i = 0; i < rows; ++i) report_json(&json, checks[i]->name, a, &reports[i]);
     json_end(&json);
     json_end(&json);

@@ -172,7 +172,7 @@ static Status find_shared_file(const char *folder, const char *name)
     static const double LIMIT_S = 5;
     char *path = shared_path(folder, name);
     double begin_s = clock_s();
-    while (access(path, F_OK) != 0 && clock_s() - begin_s < LIMIT_S) clock_rest(0.05);
+    while (access(path, F_OK) != 0 && clock_s() - begin_s < LIMIT_S) clock_sleep(0.05);
     printf("found %d\n", access(path, F_OK) == 0);
     mem_free(&path);
     return OK;

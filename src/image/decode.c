@@ -112,7 +112,7 @@ Status image_codec_check(const char *name, const ImageCodec *codec)
     return ROW_SLOTS_CHECK("picture format", name, slots);
 }
 
-Status image_rows_check(void)
+Status image_codecs_check(void)
 {
     for (int i = 0; i < FORMATS; ++i) {
         const RowSlot slots[] = {ROW_SLOT(&formats[i], name), ROW_SLOT(&formats[i], at_0),

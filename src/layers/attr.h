@@ -15,7 +15,7 @@ typedef enum AttrType {
     ATTR_INT,
     /* int[2], height and width: "3" for both, or "3,5" */
     ATTR_PAIR,
-    /* the same as ATTR_PAIR, or the word "same", which becomes PAD_SAME */
+    /* the same as ATTR_PAIR, or the word "same", which becomes PADDING_SAME */
     ATTR_PAD,
     /* int[4], the edges above, below, left and right: "1", "1,2" for height and width, or
      * "1,2,3,4" */

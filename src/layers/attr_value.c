@@ -191,7 +191,7 @@ Status attr_read(const Attr *attr, const char *value, void *field)
         return set_pair(attr, value, field);
     case ATTR_PAD:
         if (strcmp(value, "same") != 0) return set_pair(attr, value, field);
-        ((int *)field)[0] = ((int *)field)[1] = PAD_SAME;
+        ((int *)field)[0] = ((int *)field)[1] = PADDING_SAME;
         return OK;
     case ATTR_EDGES:
         return set_edges(attr, value, field);

@@ -19,7 +19,7 @@ static const LayerKind *before(OpSpec *spec, Padding *padding)
 {
     bool moved = false;
     for (int d = 0; d < 2; ++d) {
-        const bool same = spec->pad[d] == PAD_SAME;
+        const bool same = spec->pad[d] == PADDING_SAME;
         /* the shape rule refuses an even kernel with `pad: same` */
         if (spec->padding.mode[d] == PAD_ZERO || (same && spec->kernel[d] % 2 == 0)) continue;
         const int pad = same ? (spec->kernel[d] - 1) / 2 : spec->pad[d];

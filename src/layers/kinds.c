@@ -168,8 +168,8 @@ Status layer_begin(const LayerKind *kind, OpSpec *spec, LayerSize *size)
     return OK;
 }
 
-Status layer_infer(const LayerKind *kind, OpSpec *spec, const LayerSize *size,
-                   LayerParam param[SPEC_PARAMS])
+Status layer_infer_shapes(const LayerKind *kind, OpSpec *spec, const LayerSize *size,
+                          LayerParam param[SPEC_PARAMS])
 {
     spec->y = (Desc){0};
     spec->w_count = 0;
@@ -252,7 +252,7 @@ Status window_infer(OpSpec *spec, const char *kind, int64_t out[2])
         int k = spec->kernel[d];
         int64_t size = spec->x[0].shape.dim[2 + d];
         if (k < 1) return fail(ERR_CONFIG, "%s needs kernel, for example kernel: 3", kind);
-        if (spec->pad[d] == PAD_SAME) {
+        if (spec->pad[d] == PADDING_SAME) {
             if (k % 2 == 0)
                 return fail(ERR_CONFIG, "%s: pad: same needs an odd kernel, got %d", kind, k);
             spec->pad[d] = (k - 1) / 2;

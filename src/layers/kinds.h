@@ -7,7 +7,7 @@
 #include "tensor/op_list.h"
 
 /* value of OpSpec.pad for `pad: same`, until the shape rule replaces it by (kernel - 1) / 2 */
-enum { PAD_SAME = -1 };
+enum { PADDING_SAME = -1 };
 
 /* The layer that is inserted before a convolution whose pad_mode is not zero. */
 extern const LayerKind kind_pad;
@@ -24,7 +24,7 @@ Status check_class_weights(const OpSpec *spec, const char *kind);
  * is given, and spec->groups divides the numbers of input and output channels. */
 Status check_conv(const OpSpec *spec, const LayerSize *size, const char *kind);
 /* For a convolution or a pool: fails unless the kernel is given and fits the image, replaces
- * PAD_SAME, and sets `out` to the height and the width of the output. */
+ * PADDING_SAME, and sets `out` to the height and the width of the output. */
 Status window_infer(OpSpec *spec, const char *kind, int64_t out[2]);
 /* Fails unless the input is (N, n*size->width), n vectors side by side, with n at least `least`.
  * Sets spec->row_width. */

@@ -1,5 +1,5 @@
 /* softmax_loss (cross-entropy with label smoothing and class weights) and sigmoid_loss
- * (cross-entropy of one logit). Their output is (number of labels, LOSS_RESULTS). This file also
+ * (cross-entropy of one logit). Their output is (number of labels, LOSS_COLUMNS). This file also
  * finds the loss that train.loss selects, defines the words of train.loss, and has the list of the
  * module's words (layers_words). */
 #include "kinds.h"
@@ -12,7 +12,7 @@ static Status softmax_infer(OpSpec *spec, const LayerSize *size, LayerParam para
     (void)param;
     TRY(check_floats(spec, "softmax_loss", 2, 4, "(N,K), (N,T,K) or (N,C,H,W)"));
     TRY(check_class_weights(spec, "softmax_loss"));
-    spec->y = desc_plain(shape_of(2, loss_labels(spec), LOSS_RESULTS, 1, 1), DTYPE_F32);
+    spec->y = desc_plain(shape_of(2, loss_labels(spec), LOSS_COLUMNS, 1, 1), DTYPE_F32);
     return OK;
 }
 
@@ -25,7 +25,7 @@ static Status sigmoid_infer(OpSpec *spec, const LayerSize *size, LayerParam para
     Shape x = spec->x[0].shape;
     if (x.dim[1] != 1)
         return fail(ERR_CONFIG, "sigmoid_loss got %s, needs (N,1)", shape_text(x, text));
-    spec->y = desc_plain(shape_of(2, x.dim[0], LOSS_RESULTS, 1, 1), DTYPE_F32);
+    spec->y = desc_plain(shape_of(2, x.dim[0], LOSS_COLUMNS, 1, 1), DTYPE_F32);
     return OK;
 }
 

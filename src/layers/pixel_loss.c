@@ -12,7 +12,7 @@ static Status focal_infer(OpSpec *spec, const LayerSize *size, LayerParam param[
         return fail(ERR_CONFIG, "focal_loss got %s, needs (N,K) or (N,C,H,W)",
                     shape_text(spec->x[0].shape, text));
     TRY(check_class_weights(spec, "focal_loss"));
-    spec->y = desc_plain(shape_of(2, loss_labels(spec), LOSS_RESULTS, 1, 1), DTYPE_F32);
+    spec->y = desc_plain(shape_of(2, loss_labels(spec), LOSS_COLUMNS, 1, 1), DTYPE_F32);
     return OK;
 }
 
@@ -32,7 +32,7 @@ static Status region_infer(OpSpec *spec, const LayerSize *size, LayerParam param
     (void)size;
     (void)param;
     TRY(check_floats(spec, region_name(spec->region), 4, 4, "(N,C,H,W)"));
-    spec->y = desc_plain(shape_of(2, spec->x[0].shape.dim[0], LOSS_RESULTS, 1, 1), DTYPE_F32);
+    spec->y = desc_plain(shape_of(2, spec->x[0].shape.dim[0], LOSS_COLUMNS, 1, 1), DTYPE_F32);
     return OK;
 }
 

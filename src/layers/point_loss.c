@@ -37,7 +37,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     (void)size;
     (void)param;
     TRY(check_floats(spec, name[spec->point], 2, 4, "(N,K), (N,C,L) or (N,C,H,W)"));
-    spec->y = desc_plain(shape_of(2, spec->x[0].shape.dim[0], LOSS_RESULTS, 1, 1), DTYPE_F32);
+    spec->y = desc_plain(shape_of(2, spec->x[0].shape.dim[0], LOSS_COLUMNS, 1, 1), DTYPE_F32);
     return OK;
 }
 

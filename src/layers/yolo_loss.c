@@ -28,7 +28,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     TRY(check_floats(spec, "yolo_loss", 4, 4, "grids (N,C,H,W)"));
     if (spec->image[0] < 1)
         return fail(ERR_CONFIG, "yolo_loss needs image, the sides of the pictures");
-    spec->y = desc_plain(shape_of(2, spec->x[0].shape.dim[0], LOSS_RESULTS, 1, 1), DTYPE_F32);
+    spec->y = desc_plain(shape_of(2, spec->x[0].shape.dim[0], LOSS_COLUMNS, 1, 1), DTYPE_F32);
     return op_info(spec->kind)->check(spec);
 }
 

@@ -46,7 +46,7 @@ static void put_attributes(FILE *out, const OpSpec *s)
     put_number(out, "drop", s->drop > 0);
     put_number(out, "slices", s->slices.count);
     put_number(out, "slices_inputs", s->slices_inputs);
-    put_number(out, "tokens", s->tokens.count);
+    put_number(out, "tokens", s->token_slices.count);
     put_number(out, "ranks", s->slice.ranks);
     put_number(out, "synced", s->synced);
     put_number(out, "frozen", s->frozen);

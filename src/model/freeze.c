@@ -101,9 +101,11 @@ Status graph_freeze(Graph *g, const Config *config)
             freeze_norm(g, &g->node[i], (FreezeNorm)config->model.freeze_norm);
     /* Tied parameters share a value: if one of them is frozen, all are. */
     for (int i = 0; i < g->param_count; ++i)
-        if (g->param[i].tied >= 0 && g->param[i].frozen) g->param[g->param[i].tied].frozen = true;
+        if (g->param[i].tied_param >= 0 && g->param[i].frozen)
+            g->param[g->param[i].tied_param].frozen = true;
     for (int i = 0; i < g->param_count; ++i)
-        if (g->param[i].tied >= 0) g->param[i].frozen = g->param[g->param[i].tied].frozen;
+        if (g->param[i].tied_param >= 0)
+            g->param[i].frozen = g->param[g->param[i].tied_param].frozen;
     return OK;
 }
 
@@ -147,6 +149,6 @@ int graph_depth_groups(const Graph *g, int *depth_group)
     for (int i = last_block + 1; i < g->param_count; ++i) depth_group[i] = count;
     if (last_block >= 0 && last_block + 1 < g->param_count) ++count;
     for (int i = 0; i < g->param_count; ++i)
-        if (g->param[i].tied >= 0) depth_group[i] = depth_group[g->param[i].tied];
+        if (g->param[i].tied_param >= 0) depth_group[i] = depth_group[g->param[i].tied_param];
     return count;
 }

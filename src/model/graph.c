@@ -99,7 +99,7 @@ static void add_params(Graph *graph, Node *node, int index, const LayerParam inf
             .node = index,
             .slot = i,
             .info = info[i],
-            .tied = -1,
+            .tied_param = -1,
         };
     }
 }
@@ -148,7 +148,7 @@ Status draft_finish(Graph *graph, Draft *draft, int *index)
 {
     LayerParam info[SPEC_PARAMS];
     TRY(add_before(graph, draft));
-    TRY(layer_infer(draft->kind, &draft->spec, &draft->size, info));
+    TRY(layer_infer_shapes(draft->kind, &draft->spec, &draft->size, info));
     TRY(check_sizes(&draft->spec));
     int i = graph->node_count;
     if (i == graph->node_capacity) {
@@ -312,7 +312,8 @@ static int64_t count_elements(const Graph *graph, bool frozen)
     int64_t n = 0;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
-        if (!p->info.is_statistic && p->tied < 0 && p->frozen == frozen) n += shape_count(p->shape);
+        if (!p->info.is_statistic && p->tied_param < 0 && p->frozen == frozen)
+            n += shape_count(p->shape);
     }
     return n;
 }
@@ -326,14 +327,14 @@ int64_t graph_table_value_count(const Graph *graph, bool frozen)
     return n;
 }
 
-int64_t graph_trained_count(const Graph *graph)
+int64_t graph_trained_elements(const Graph *graph)
 {
     return count_elements(graph, false);
 }
 
-int64_t graph_param_count(const Graph *graph)
+int64_t graph_param_elements(const Graph *graph)
 {
-    return graph_trained_count(graph) + count_elements(graph, true);
+    return graph_trained_elements(graph) + count_elements(graph, true);
 }
 
 double node_macs(const Node *node)
@@ -342,7 +343,7 @@ double node_macs(const Node *node)
     return info->macs ? info->macs(&node->spec) : 0;
 }
 
-double graph_forward_macs(const Graph *graph)
+double graph_sample_macs(const Graph *graph)
 {
     const Graph *g = graph_undivided(graph);
     double macs = 0;

@@ -202,7 +202,7 @@ static Status entry_add(Graph *graph, const Config *config, const ConfigLayer *l
  * empty, whether it is the last layer. */
 static bool is_output(const Graph *graph, const Config *config, int node)
 {
-    const char *name = graph_step_name(graph, graph->node[node].name);
+    const char *name = graph_name_without_step(graph, graph->node[node].name);
     const char *at = config->model.outputs;
     const size_t length = strlen(name);
     if (!*at) return node == graph->node_count - 1;

@@ -161,13 +161,13 @@ static Status plan_nodes(Planner *p, int *done)
     return status;
 }
 
-/* Fails if a parameter and its original (Param.tied) are stored in different orders, which is
+/* Fails if a parameter and its original (Param.tied_param) are stored in different orders, which is
  * possible if nodes pack them (OpTable.pack). Packs the same array with both nodes and compares the
  * results. In an array of up to 2^24 elements almost all values are distinct, so that different
  * orders are found. */
 static Status check_order(const Graph *g, const Param *param)
 {
-    const Param *original = &g->param[param->tied];
+    const Param *original = &g->param[param->tied_param];
     const Node *const node[] = {&g->node[param->node], &g->node[original->node]};
     const int64_t n = shape_count(param->shape);
     if (!node[0]->spec.shared_weight || !node[0]->op->table->pack) return OK;
@@ -187,13 +187,13 @@ static Status check_order(const Graph *g, const Param *param)
 }
 
 /* Sets the offsets and numbers of elements of all parameters. A tied parameter has the offset of
- * its original (Param.tied). */
+ * its original (Param.tied_param). */
 static Status set_offsets(Graph *g)
 {
     int64_t end = 0;
     for (int i = 0; i < g->param_count; ++i) {
         Param *param = &g->param[i];
-        const Param *original = param->tied >= 0 ? &g->param[param->tied] : NULL;
+        const Param *original = param->tied_param >= 0 ? &g->param[param->tied_param] : NULL;
         param->offset = original ? original->offset : end;
         param->elements = g->node[param->node].op->w_elements[param->slot];
         if (original && param->elements != original->elements)

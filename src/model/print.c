@@ -26,7 +26,7 @@ static char *layout_text(const Node *node, char *out)
     else if (desc_is_plain(y))
         snprintf(out, CELL_BYTES, "plain");
     else if (image.ndim != 4)
-        snprintf(out, CELL_BYTES, "rows of %lld", (long long)desc_row(y));
+        snprintf(out, CELL_BYTES, "rows of %lld", (long long)desc_row_stride(y));
     else if (y.block >= image.dim[1])
         snprintf(out, CELL_BYTES, "%schannels last", y.flat ? "flat, " : "");
     else
@@ -56,8 +56,8 @@ static char *trained_text(const Graph *graph, const Node *node, char *out)
     bool tied = false;
     for (int i = 0; i < node->spec.w_count; ++i) {
         const Param *p = &graph->param[node->param[i]];
-        tied = tied || p->tied >= 0;
-        if (!p->info.is_statistic && p->tied < 0) n += shape_count(p->shape);
+        tied = tied || p->tied_param >= 0;
+        if (!p->info.is_statistic && p->tied_param < 0) n += shape_count(p->shape);
     }
     bool grows = false;
     for (int i = 0; node_info(node)->reads == READS_IDS && i < graph->table_count; ++i) {
@@ -79,7 +79,7 @@ static int params_width(const Graph *graph)
 {
     /* FROZEN has room for the word " frozen" */
     enum { PLAIN = 12, FROZEN = 18 };
-    bool frozen = graph_trained_count(graph) < graph_param_count(graph) ||
+    bool frozen = graph_trained_elements(graph) < graph_param_elements(graph) ||
                   graph_table_value_count(graph, true) > 0;
     return frozen ? FROZEN : PLAIN;
 }
@@ -139,8 +139,8 @@ static void print_counts(const Graph *graph, FILE *out)
     char count[CELL_BYTES], part[CELL_BYTES];
     int64_t tables = graph_table_value_count(graph, false),
             frozen_tables = graph_table_value_count(graph, true);
-    int64_t trained = graph_trained_count(graph);
-    int64_t frozen = graph_param_count(graph) - trained + frozen_tables;
+    int64_t trained = graph_trained_elements(graph);
+    int64_t frozen = graph_param_elements(graph) - trained + frozen_tables;
     bool grows = false;
     for (int i = 0; i < graph->table_count; ++i) grows = grows || graph->table[i].rows == 0;
     fprintf(out, "%s trained parameters", with_commas(trained + tables, count));
@@ -176,13 +176,13 @@ void graph_print_marked(const Graph *graph, const char *title, const char *const
         print_node(graph, &graph->node[i], width, count_width, mark ? mark[i] : NULL, out);
     print_counts(graph, out);
     fprintf(out, "; %.2f MFLOP forward for one sample (convolutions and dense layers",
-            2e-6 * graph_forward_macs(graph));
+            2e-6 * graph_sample_macs(graph));
     print_macs_notes(graph, out);
     fprintf(out, ")\n");
     print_tables(graph, out);
     for (int i = 0; i < graph->param_count; ++i)
-        if (graph->param[i].tied >= 0)
+        if (graph->param[i].tied_param >= 0)
             fprintf(out, "%s is tied to %s: they share one value\n", graph->param[i].name,
-                    graph->param[graph->param[i].tied].name);
+                    graph->param[graph->param[i].tied_param].name);
     print_kernels(graph, out);
 }

@@ -202,9 +202,9 @@ static void keep_required(Finder *f)
         if (g->node[i].kind->channels == CHANNELS_FIXED) keep_layer(f, i);
     }
     for (int i = 0; i < g->param_count; ++i) {
-        if (g->param[i].tied < 0) continue;
+        if (g->param[i].tied_param < 0) continue;
         keep_layer(f, g->param[i].node);
-        keep_layer(f, g->param[g->param[i].tied].node);
+        keep_layer(f, g->param[g->param[i].tied_param].node);
     }
 }
 

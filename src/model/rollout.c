@@ -82,7 +82,7 @@ static Status tie_step(Graph *graph, int first, int count)
         if (!shape_equal(p->shape, original->shape))
             return fail(ERR_BUG, "%s is %s, but %s is %s", p->name, shape_text(p->shape, a),
                         original->name, shape_text(original->shape, b));
-        p->tied = original->tied >= 0 ? original->tied : i;
+        p->tied_param = original->tied_param >= 0 ? original->tied_param : i;
         graph->node[p->node].spec.shared_weight = true;
         graph->node[original->node].spec.shared_weight = true;
     }
@@ -149,7 +149,7 @@ Status graph_add_steps(Graph *graph, const Config *config, const GraphRollout *r
     return *all_steps_node == GRAPH_FAILED ? steps_fail(config) : OK;
 }
 
-const char *graph_step_name(const Graph *graph, const char *name)
+const char *graph_name_without_step(const Graph *graph, const char *name)
 {
     int chars = 0;
     if (graph->steps > 1 && sscanf(name, "step%*d.%n", &chars) == 0 && chars > 0)

@@ -77,8 +77,8 @@ static int add_exchange(Splitter *s, const char *name, const char *suffix, int i
     node.spec.slice = slice;
     if (s->slices > 0) node.spec.slices = sum_slices(s, 1);
     node.spec.y = graph_output(s->to, in);
-    if (kind == EXCHANGE_GATHER) node.spec.y.shape.dim[1] = slice.whole;
-    if (kind == EXCHANGE_SCATTER) node.spec.y.shape.dim[1] = slice.count;
+    if (kind == EXCHANGE_ALL_GATHER) node.spec.y.shape.dim[1] = slice.whole;
+    if (kind == EXCHANGE_REDUCE_SCATTER) node.spec.y.shape.dim[1] = slice.count;
     if (kind == EXCHANGE_KEYS) node.spec.y.shape.dim[2] += 2 * (slice.whole - slice.count);
     append_node(s, node);
     return s->to->node_count - 1;
@@ -109,10 +109,10 @@ static int input_of(Splitter *s, int i, int k)
     if (s->role[i] != ROLE_COLUMN && s->role[i] != ROLE_HEAD) return s->new_index[from];
     const bool first = s->exchange_of[from] < 0;
     if (first || s->slices > 0)
-        s->exchange_of[from] =
-            add_exchange(s, s->from->node[first ? from : i].name,
-                         s->divides_sequence ? "gather" : "enter", s->new_index[from],
-                         s->divides_sequence ? EXCHANGE_GATHER : EXCHANGE_ENTER, sequence_slice(s));
+        s->exchange_of[from] = add_exchange(
+            s, s->from->node[first ? from : i].name, s->divides_sequence ? "gather" : "enter",
+            s->new_index[from], s->divides_sequence ? EXCHANGE_ALL_GATHER : EXCHANGE_ENTER,
+            sequence_slice(s));
     return s->exchange_of[from];
 }
 
@@ -218,12 +218,12 @@ static void add_sum_exchange(Splitter *s, int i, int bias)
 {
     int exchange = add_exchange(
         s, s->from->node[i].name, s->divides_sequence ? "scatter" : "sum", s->to->node_count - 1,
-        s->divides_sequence ? EXCHANGE_SCATTER : EXCHANGE_LEAVE, sequence_slice(s));
+        s->divides_sequence ? EXCHANGE_REDUCE_SCATTER : EXCHANGE_LEAVE, sequence_slice(s));
     s->new_index[i] = exchange;
     if (bias < 0) return;
     Node *node = &s->to->node[exchange];
     node->spec.w_count = 1;
-    node->spec.tokens = s->from->node[i].spec.tokens;
+    node->spec.token_slices = s->from->node[i].spec.token_slices;
     node->param[0] = bias;
     Param *p = &s->to->param[bias];
     p->partial = s->divides_sequence && s->slices == 0;
@@ -276,7 +276,7 @@ static void cut_sums(Splitter *s, int i, OpSpec *spec)
     const SplitRole role = s->role[i];
     const bool shares_tokens = role == ROLE_REST || role == ROLE_ROW;
     if (s->divides_sequence && shares_tokens && spec->w_count > 0)
-        spec->tokens = sum_slices(s, s->from->input.shape.dim[1]);
+        spec->token_slices = sum_slices(s, s->from->input.shape.dim[1]);
     const bool cuts_keys = split_cuts_keys(s, i);
     if (role == ROLE_REST || (role == ROLE_BETWEEN && !cuts_keys)) return;
     spec->slices = sum_slices(s, s->units[i]);

@@ -28,9 +28,9 @@ static Status too_few_keys_fail(const Splitter *s, const char *layer, int kv_hea
  * the node of that other parameter. */
 static bool is_tied(const Graph *g, int param, int *node)
 {
-    int other = g->param[param].tied;
+    int other = g->param[param].tied_param;
     for (int i = 0; i < g->param_count && other < 0; ++i)
-        if (g->param[i].tied == param) other = i;
+        if (g->param[i].tied_param == param) other = i;
     if (other >= 0) *node = g->param[other].node;
     return other >= 0;
 }

@@ -65,9 +65,9 @@ Status graph_tie(Graph *graph, int node, int slot, const char *name)
     if (graph->node[node].op) return fail(ERR_BUG, "graph_tie comes before graph_plan");
     Param *param = &graph->param[graph->node[node].param[slot]];
     TRY(find_param(graph, name, (int)(param - graph->param), &original));
-    if (graph->param[original].tied >= 0) original = graph->param[original].tied;
+    if (graph->param[original].tied_param >= 0) original = graph->param[original].tied_param;
     TRY(check_pair(graph, param, &graph->param[original]));
-    param->tied = original;
+    param->tied_param = original;
     graph->node[node].spec.plain_weight = true;
     graph->node[graph->param[original].node].spec.plain_weight = true;
     return OK;
@@ -76,8 +76,8 @@ Status graph_tie(Graph *graph, int node, int slot, const char *name)
 bool graph_has_one_use(const Graph *graph, int param)
 {
     const Param *p = &graph->param[param];
-    if (p->info.is_statistic || p->frozen || p->tied >= 0) return false;
+    if (p->info.is_statistic || p->frozen || p->tied_param >= 0) return false;
     for (int i = 0; i < graph->param_count; ++i)
-        if (graph->param[i].tied == param) return false;
+        if (graph->param[i].tied_param == param) return false;
     return true;
 }

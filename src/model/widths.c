@@ -54,8 +54,9 @@ static Status infer_again(Graph *graph, const Config *config, Node *node)
     if (single) node->spec.groups = (int)node->spec.x[0].shape.dim[1];
     if (depthwise) node->size.width = node->spec.groups;
     if (own_width)
-        node->size.width = width_of(config, graph_step_name(graph, node->name), node->size.width);
-    Status status = layer_infer(node->kind, &node->spec, &node->size, info);
+        node->size.width =
+            width_of(config, graph_name_without_step(graph, node->name), node->size.width);
+    Status status = layer_infer_shapes(node->kind, &node->spec, &node->size, info);
     if (status == ERR_CONFIG)
         return config_fail_key(config, "model.widths", "layer %s: %s", node->name, fail_message());
     TRY(status);
@@ -71,11 +72,11 @@ static Status check_tied(const Graph *graph, const Config *config)
 {
     for (int i = 0; i < graph->param_count; ++i) {
         const Param *p = &graph->param[i];
-        if (p->tied < 0 || shape_equal(p->shape, graph->param[p->tied].shape)) continue;
+        if (p->tied_param < 0 || shape_equal(p->shape, graph->param[p->tied_param].shape)) continue;
         return config_fail_key(
             config, "model.widths",
             "%s is tied to %s, but with these widths the two have different shapes", p->name,
-            graph->param[p->tied].name);
+            graph->param[p->tied_param].name);
     }
     return OK;
 }

@@ -151,7 +151,7 @@ static Status open_again(AppendFile *file, bool removed)
     return OK;
 }
 
-NameState append_name(const char *path, const struct stat *opened)
+NameState append_path_state(const char *path, const struct stat *opened)
 {
     struct stat named;
     if (lstat(path, &named) != 0)
@@ -164,7 +164,7 @@ static Status follow_path(AppendFile *file)
 {
     struct stat opened;
     if (fstat(file->fd, &opened) != 0 || !S_ISREG(opened.st_mode)) return OK;
-    NameState state = append_name(file->path, &opened);
+    NameState state = append_path_state(file->path, &opened);
     return state == NAME_SAME ? OK : open_again(file, state == NAME_UNLINKED);
 }
 

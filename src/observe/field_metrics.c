@@ -13,7 +13,7 @@ const char *field_metric_name(FieldMetric metric)
 void field_metrics_put(const FieldMetrics *fields, Json *json)
 {
     json_real(json, "eval_skill", fields->skill);
-    json_real(json, "eval_rmse", fields->rmse);
+    json_real(json, "eval_rmse", fields->normalized_rmse);
     json_bool(json, "latitude_weights", fields->latitude);
     json_array(json, "fields");
     for (int i = 0; i < fields->targets; ++i) {
@@ -56,7 +56,7 @@ void field_metrics_text(const FieldMetrics *fields, char *out, size_t room)
     int shown = 0;
     size_t at = (size_t)snprintf(out, room, ", skill %.4f", text_nan_without_sign(fields->skill));
     for (int i = 0; i < fields->targets && at < room; ++i) {
-        const FieldLabel *label = &fields->target[i].label;
+        const FieldChannelName *label = &fields->target[i].label;
         const double rmse = variable_rmse(fields, i);
         if (isnan(rmse)) continue;
         if (shown++ == SHOWN) {
@@ -79,7 +79,7 @@ void field_metrics_scalars(const FieldMetrics *fields, AppendFile *events, int64
                            double time_s)
 {
     scalar(events, "eval/skill", step, time_s, fields->skill);
-    scalar(events, "eval/rmse", step, time_s, fields->rmse);
+    scalar(events, "eval/rmse", step, time_s, fields->normalized_rmse);
     for (int i = 0; i < fields->targets; ++i)
         for (int k = 0; k < FIELD_METRICS; ++k) {
             char tag[200];

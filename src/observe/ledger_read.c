@@ -164,7 +164,7 @@ Status ledger_read(const char *folder, LedgerHistory *history)
     Status st = none ? OK : file_text(path, LEDGER_BYTES, &text, &bytes);
     if (st == OK && text) st = read_text(history, path, text);
     if (st == OK && history->starts > 0 && !history->start[history->starts - 1].complete)
-        end_killed(&history->start[history->starts - 1], metrics_end(folder));
+        end_killed(&history->start[history->starts - 1], metrics_read_end(folder));
     count_repeated(history);
     mem_free(&text);
     mem_free(&path);

@@ -68,7 +68,7 @@ static void follow_path(void)
 {
     struct stat opened;
     if (atomic_load(&pinned) || file.fd < 0 || fstat(file.fd, &opened) != 0) return;
-    NameState state = append_name(file.path, &opened);
+    NameState state = append_path_state(file.path, &opened);
     if (state != NAME_SAME) {
         if (!lease_is_held(file.lease)) return;
         bool unlinked = state == NAME_UNLINKED;

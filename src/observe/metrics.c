@@ -103,7 +103,7 @@ static Status remove_later_lines(const char *path, const char *part, int64_t kee
     return status;
 }
 
-MetricsEnd metrics_end(const char *folder)
+MetricsEnd metrics_read_end(const char *folder)
 {
     enum { BYTES = 1 << 16 };
     char *path = mem_format("%s/metrics.jsonl", folder), *tail = mem_new(BYTES + 1);

@@ -58,11 +58,11 @@ Status append_sync(AppendFile *file);
 /* Flushes and closes the file; does nothing if it is closed. ERR_IO: some data could not be
  * written, and is lost. */
 Status append_close(AppendFile *file);
-/* Result of append_name: the path leads to the open file, to no file, or to another file. */
+/* Result of append_path_state: the path leads to the open file, to no file, or to another file. */
 typedef enum NameState { NAME_SAME, NAME_UNLINKED, NAME_OTHER } NameState;
 /* Compares the path with the open file, whose fstat is `opened`. Returns NAME_SAME also if this
  * cannot be found out. */
-NameState append_name(const char *path, const struct stat *opened);
+NameState append_path_state(const char *path, const struct stat *opened);
 /* Appends all bytes of the file `from` to the file `to`; both are descriptors. Returns 0 or
  * errno. */
 int append_copy(int from, int to);

@@ -19,7 +19,7 @@ Average optim_average_of(const Optim *optim, const OptimPiece *piece)
 {
     if (optim->uses) optim->uses->average = true;
     if (!optim->average) return (Average){0};
-    return (Average){.to = optim->average + piece->average, .rate = optim->average_rate};
+    return (Average){.to = optim->average + piece->average_offset, .rate = optim->average_rate};
 }
 
 void optim_average_piece(Optim *optim, const OptimPiece *piece, const float *params)
@@ -27,7 +27,7 @@ void optim_average_piece(Optim *optim, const OptimPiece *piece, const float *par
     const BackendTable *table = optim->backend->table;
     if (optim->average)
         table->flat->average(table->stream(optim->backend), optim_average_of(optim, piece),
-                             optim->numbers, params + piece->value, piece->elements);
+                             optim->numbers, params + piece->value_offset, piece->elements);
 }
 
 void optim_average_begin_piece(Optim *optim, int piece, const float *params)
@@ -35,8 +35,8 @@ void optim_average_begin_piece(Optim *optim, int piece, const float *params)
     const BackendTable *table = optim->backend->table;
     const OptimPiece *p = &optim->piece[piece];
     if (optim->average && p->elements > 0)
-        table->copy(table->stream(optim->backend), optim->average + p->average, params + p->value,
-                    (size_t)p->elements * sizeof *params);
+        table->copy(table->stream(optim->backend), optim->average + p->average_offset,
+                    params + p->value_offset, (size_t)p->elements * sizeof *params);
 }
 
 void optim_average_begin(Optim *optim, const float *params)
@@ -50,7 +50,7 @@ void optim_average_swap(Optim *optim, float *params)
     for (int i = 0; optim->average && i < optim->averaged_count; ++i) {
         const OptimPiece *p = &optim->piece[i];
         if (p->elements > 0)
-            table->flat->swap(table->stream(optim->backend), params + p->value,
-                              optim->average + p->average, p->elements);
+            table->flat->swap(table->stream(optim->backend), params + p->value_offset,
+                              optim->average + p->average_offset, p->elements);
     }
 }

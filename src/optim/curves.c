@@ -40,7 +40,7 @@ static int64_t warmup_steps(const OptimConfig *keys, int64_t steps_per_epoch)
     return llround(keys->warmup_epochs * (double)steps_per_epoch);
 }
 
-LrState lr_state(void)
+LrState lr_state_initial(void)
 {
     return (LrState){.best = NAN};
 }

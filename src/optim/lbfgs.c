@@ -93,8 +93,8 @@ typedef struct Update {
 /* Returns element i of a range's gradient, scaled and with weight decay. */
 static float gradient_at(const Update *u, const OptimPiece *piece, int64_t i)
 {
-    return u->optim->scale * u->grads[piece->gradient + i] +
-           optim_decay(piece) * u->params[piece->value + i];
+    return u->optim->scale * u->grads[piece->grad_arena_offset + i] +
+           optim_decay(piece) * u->params[piece->value_offset + i];
 }
 
 /* Returns s.y, where s is the step of the previous update and y is the change of the gradient since
@@ -183,7 +183,7 @@ static void move(const Update *u, double factor)
     for (int r = 0; r < u->optim->range_count; ++r) {
         const OptimPiece *piece = &u->optim->piece[r];
         const double rate = factor * (double)optim_lr_of(u->optim, piece->rule);
-        float *w = u->params + piece->value, *step = vector(u->optim, STEP, r);
+        float *w = u->params + piece->value_offset, *step = vector(u->optim, STEP, r);
         for (int64_t i = 0; i < piece->elements; ++i) {
             step[i] = (float)(rate * (double)step[i]);
             w[i] += step[i];

@@ -43,7 +43,7 @@ const OptimTable optim_lion = {
              .defaults = "beta2=0.99"},
     .slots = 1,
     .slot_name = {"lion_momentum"},
-    .momentum = offsetof(OptimConfig, beta1),
+    .momentum_offset = offsetof(OptimConfig, beta1),
     .average = AVERAGE_SECOND_PASS,
     .scratch = SCRATCH_UNUSED,
     .devices = DEVICES_CPU,

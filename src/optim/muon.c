@@ -215,7 +215,7 @@ const OptimTable optim_muon = {
              .defaults = "momentum=0.95 nesterov=true"},
     .slots = 1,
     .slot_name = {"muon_momentum"},
-    .momentum = offsetof(OptimConfig, momentum),
+    .momentum_offset = offsetof(OptimConfig, momentum),
     .average = AVERAGE_SECOND_PASS,
     .scratch = SCRATCH_DIRECTION,
     .devices = DEVICES_CPU,

@@ -36,8 +36,9 @@ static bool can_join(const OptimPiece *a, const OptimPiece *b)
 {
     int64_t distance = b->offset - a->offset;
     bool adjacent = b->offset == align(a->offset + a->elements) &&
-                    b->value - a->value == distance && b->gradient - a->gradient == distance &&
-                    b->average - a->average == distance;
+                    b->value_offset - a->value_offset == distance &&
+                    b->grad_arena_offset - a->grad_arena_offset == distance &&
+                    b->average_offset - a->average_offset == distance;
     for (int s = 0; a->rule && s < a->rule->slots; ++s)
         adjacent = adjacent && b->state[s] - a->state[s] == distance;
     return adjacent && updated_alike(a, b);
@@ -83,7 +84,7 @@ static void place_scratch(Optim *optim, OptimPiece *piece, int64_t *used)
     int64_t end = piece->elements;
     if (table->scratch == SCRATCH_UNUSED || piece->elements == 0) return;
     if (optim->shard.gather && table->scratch == SCRATCH_MEASURE) {
-        piece->scratch = *used;
+        piece->scratch_offset = *used;
         end = *used += align(piece->elements);
     }
     if (end > optim->scratch_elements) optim->scratch_elements = end;
@@ -125,8 +126,8 @@ static void make_pieces(Optim *optim, int64_t arena_elements)
         *piece = (OptimPiece){
             .offset = range->offset + first,
             .elements = shard->gather ? shard->count[i] : range->elements,
-            .value = shard->gather ? shard->value[i] : range->offset,
-            .gradient = shard->gather ? shard->gradient[i] : range->offset,
+            .value_offset = shard->gather ? shard->value_offset[i] : range->offset,
+            .grad_arena_offset = shard->gather ? shard->grad_arena_offset[i] : range->offset,
             .decay = range->decay,
             .rule = range->statistic ? NULL : rule_of_range(optim, range),
             .tensor = &range->tensor,
@@ -134,7 +135,7 @@ static void make_pieces(Optim *optim, int64_t arena_elements)
         /* State and average are packed, one piece after the other, if there are shards, if there
          * are optim.groups, or if rule 0 works on whole tensors. Otherwise their offsets are those
          * of the parameters. */
-        piece->average = packed ? optim->average_elements : piece->offset;
+        piece->average_offset = packed ? optim->average_elements : piece->offset;
         if (averages && packed) optim->average_elements += align(piece->elements);
         if (range->statistic) continue;
         for (int s = 0; s < piece->rule->slots; ++s) {
@@ -197,7 +198,7 @@ static void make_grad_chunks(Optim *optim)
         int64_t sum = optim->chunk[i] + (p->offset - optim->range[i].offset) / FLAT_CHUNK;
         for (int64_t at = 0; at < p->elements; at += FLAT_CHUNK) {
             int64_t left = p->elements - at;
-            chunk[count++] = (FlatChunk){.offset = p->gradient + at,
+            chunk[count++] = (FlatChunk){.offset = p->grad_arena_offset + at,
                                          .elements = left < FLAT_CHUNK ? left : FLAT_CHUNK,
                                          .sum = sum++};
         }
@@ -257,7 +258,7 @@ static void free_sums(Optim *optim)
     if (optim->grad_chunk) b->table->release(b, optim->grad_chunk, grad_chunk_bytes(optim));
 }
 
-/* Returns the number of floats of Optim.whole_floats: the largest need of any tensor. */
+/* Returns the number of floats of Optim.whole_buffer: the largest need of any tensor. */
 static int64_t whole_elements(const Optim *optim)
 {
     int64_t most = 0;
@@ -277,7 +278,7 @@ static void make_memory(Optim *optim)
     optim->average = arena_new(optim, optim->average_elements);
     optim->whole_elements = whole_elements(optim);
     optim->scratch = arena_new(optim, optim->scratch_elements);
-    optim->whole_floats = arena_new(optim, optim->whole_elements);
+    optim->whole_buffer = arena_new(optim, optim->whole_elements);
     optim->chunk_squares = backend_host_new(optim->backend, chunk_squares_bytes(optim));
     optim->range_squares = mem_new((size_t)(optim->range_count + 1) * OPTIM_NORMS * sizeof(double));
     optim->partial = optim->backend->table->alloc(optim->backend, chunk_squares_bytes(optim));
@@ -386,7 +387,7 @@ static Status make(Optim **optim, const Config *config, Backend *backend, const 
     make_pieces(o, arena_elements);
     /* these borrowed arrays are not needed any more: the pieces have their values */
     o->shard.first = o->shard.count = NULL;
-    o->shard.value = o->shard.gradient = NULL;
+    o->shard.value_offset = o->shard.grad_arena_offset = NULL;
     Status st = check_whole(o);
     if (st != OK) free_lists(optim);
     TRY(st);
@@ -416,7 +417,7 @@ void optim_free(Optim **optim)
     for (int s = 0; s < o->slots; ++s) arena_free(o, o->state[s], o->slot_elements[s]);
     arena_free(o, o->average, o->average_elements);
     arena_free(o, o->scratch, o->scratch_elements);
-    arena_free(o, o->whole_floats, o->whole_elements);
+    arena_free(o, o->whole_buffer, o->whole_elements);
     o->backend->table->release(o->backend, o->partial, chunk_squares_bytes(o));
     free_sums(o);
     free_exact(o);
@@ -464,7 +465,7 @@ float *optim_slot(const Optim *optim, int slot, const OptimPiece *piece)
 float *optim_scratch_of(const Optim *optim, const OptimPiece *piece)
 {
     if (optim->uses) optim->uses->scratch = true;
-    return optim->scratch + piece->scratch;
+    return optim->scratch + piece->scratch_offset;
 }
 
 float optim_decay(const OptimPiece *piece)

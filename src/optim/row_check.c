@@ -85,7 +85,7 @@ Status optim_slots_check(const OptimTable *t, Backend *backend)
                    .uses = &uses,
                    .scratch = w,
                    .partial = sums,
-                   .norms = sums,
+                   .chunk_squares = sums,
                    .range_count = 1,
                    .range = &range,
                    .piece = &piece,

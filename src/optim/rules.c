@@ -76,9 +76,9 @@ OptimRule optim_rule(const Config *config, int number)
 double optim_momentum_at(const OptimRule *rule, double warm)
 {
     const double start = rule->constants->warmup_momentum;
-    if (rule->table->momentum == 0) return 0;
-    const double momentum =
-        *(const double *)(const void *)((const char *)rule->constants + rule->table->momentum);
+    if (rule->table->momentum_offset == 0) return 0;
+    const double momentum = *(const double *)(const void *)((const char *)rule->constants +
+                                                            rule->table->momentum_offset);
     return warm < 1 && start > 0 ? start + (momentum - start) * warm : momentum;
 }
 

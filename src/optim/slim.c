@@ -19,8 +19,8 @@ void optim_add_slim(Optim *optim, const float *params, float *grads, double fact
     for (int i = 0; i < optim->range_count; ++i) {
         const OptimPiece *piece = &optim->piece[i];
         if (!optim->range[i].channel_scale || piece->elements == 0) continue;
-        float *array[FLAT_ARRAYS] = {grads + piece->gradient,
-                                     optim_read_only(params + piece->value)};
+        float *array[FLAT_ARRAYS] = {grads + piece->grad_arena_offset,
+                                     optim_read_only(params + piece->value_offset)};
         optim_each(optim, piece, add_slim, &slim, array);
     }
 }

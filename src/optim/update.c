@@ -60,7 +60,8 @@ static void gather_squares(Optim *optim, int sets, int first, int last)
     Stream *s = table->stream(optim->backend);
     int64_t at = optim->chunk[first], count = optim->chunk[last] - at;
     for (int set = 0; set < sets; ++set, at += optim->chunks)
-        table->copy(s, optim->chunk_squares + at, optim->partial + at, (size_t)count * sizeof(double));
+        table->copy(s, optim->chunk_squares + at, optim->partial + at,
+                    (size_t)count * sizeof(double));
     table->sync(s);
     if (optim->shard.gather) optim->shard.gather(optim->shard.user, optim->chunk_squares, sets);
 }
@@ -154,8 +155,8 @@ float optim_lr_of(const Optim *optim, const OptimRule *rule)
 
 static OptimArgs args_of(const Step *step, const OptimPiece *piece)
 {
-    return (OptimArgs){.w = step->params + piece->value,
-                       .g = step->grads + piece->gradient,
+    return (OptimArgs){.w = step->params + piece->value_offset,
+                       .g = step->grads + piece->grad_arena_offset,
                        .lr = optim_lr_of(step->optim, piece->rule),
                        .grad_scale = step->optim->scale};
 }

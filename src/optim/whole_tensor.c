@@ -22,7 +22,7 @@ void optim_step_whole(Optim *optim, const OptimPiece *piece, const OptimArgs *ar
     const OptimTable *table = piece->rule->table;
     const OptimWhole *io = &optim->whole_io;
     int range = (int)(piece - optim->piece);
-    float *stored = optim_scratch_of(optim, piece), *plain = optim->whole_floats;
+    float *stored = optim_scratch_of(optim, piece), *plain = optim->whole_buffer;
     size_t bytes = (size_t)piece->elements * sizeof *stored;
     table->direction(optim, piece, args);
     if (io->get)

@@ -126,7 +126,7 @@ static Status open_channels(Channels *c, const ChannelSpec *spec, int transport)
     int *node_rank = mem_new((size_t)world->size * sizeof *node_rank);
     Location here = {.node = world->rank, .rank = node.rank};
     world_bcast(&node, &here.node, sizeof here.node, 0);
-    world_gather(world, &here, sizeof here, location);
+    world_allgather(world, &here, sizeof here, location);
     for (int r = 0; r < world->size; ++r)
         node_rank[r] = location[r].node == location[world->rank].node ? location[r].rank : -1;
     for (int i = 0; i < c->count; ++i)
@@ -261,7 +261,7 @@ static void nap(Channels *c, double waited_s)
     if (c->pipes.bell)
         pipes_sleep(&c->pipes, nap_s);
     else
-        clock_rest(nap_s);
+        clock_sleep(nap_s);
 }
 
 void channels_wait(Channels *channels, double waited_s)

@@ -74,10 +74,10 @@ static Place before_message(const Schedule *s, const ScheduleReport *report, con
     return next;
 }
 
-Status schedule_path(const Schedule *schedule, const TaskCost *cost, SchedulePath *path)
+Status schedule_critical_path(const Schedule *schedule, const TaskCost *cost, CriticalPath *path)
 {
     ScheduleReport report;
-    *path = (SchedulePath){0};
+    *path = (CriticalPath){0};
     TRY(schedule_simulate(schedule, cost, &report));
     int stages = schedule->shape.stages;
     Place at = {0, schedule->count[0] - 1};
@@ -100,8 +100,8 @@ Status schedule_path(const Schedule *schedule, const TaskCost *cost, SchedulePat
     return OK;
 }
 
-void schedule_path_fini(SchedulePath *path)
+void schedule_path_fini(CriticalPath *path)
 {
     mem_free(&path->work);
-    *path = (SchedulePath){0};
+    *path = (CriticalPath){0};
 }

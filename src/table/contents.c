@@ -101,7 +101,7 @@ void contents_count(Tables *t, int store)
         uint64_t id;
         while (row_store_next(s->rows, &place, &id)) ++rows[row_shard(row_hash(s->hash, id))];
     }
-    world_add(t->plan.world, rows, ROW_SHARDS);
+    world_allreduce(t->plan.world, rows, ROW_SHARDS);
 }
 
 void tables_count(Tables *t, int table, int64_t *shard)
@@ -249,7 +249,7 @@ void contents_report(Tables *t, OwnerReport *report)
             mine.requests += t->training.flight[i].owner[b].requests_answered;
             mine.rows_requested += t->training.flight[i].owner[b].rows_answered;
         }
-    world_gather(t->plan.world, &mine, sizeof mine, report);
+    world_allgather(t->plan.world, &mine, sizeof mine, report);
 }
 
 int tables_report(Tables *t, OwnerReport **report)

@@ -108,7 +108,8 @@ static int32_t add_id(Lookup *look, int i, int table, uint64_t data_id, const in
     return look->seen_row[n];
 }
 
-static void add_micro(Lookup *look, int i, const Batch *b, int fields, const int16_t *shard_owner)
+static void add_micro(Lookup *look, int i, const MicroBatch *b, int fields,
+                      const int16_t *shard_owner)
 {
     const Bag *bag = look->bag;
     LookupMicro *m = &look->micro[i];
@@ -126,7 +127,7 @@ static void add_micro(Lookup *look, int i, const Batch *b, int fields, const int
     *first = count;
 }
 
-void lookup_find_ids(Lookup *look, const Batch *batch, int fields, const int16_t *shard_owner)
+void lookup_find_ids(Lookup *look, const MicroBatch *batch, int fields, const int16_t *shard_owner)
 {
     const Bag *bag = look->bag;
     int slices = look->owners * bag->tables;
@@ -201,7 +202,7 @@ void lookup_sum_gradients(Lookup *look)
     for (int p = 0; p < look->numbers.count; ++p) {
         int32_t at = look->leaf_begin[p], end = look->leaf_begin[p + 1];
         for (int micro = 0; micro < look->micro_batches; sum += look->bag->width) {
-            MicroRun run = deal_run(look->bag->deal, micro, look->micro_batches);
+            MicroRun run = deal_micro_run(look->bag->deal, micro, look->micro_batches);
             at = sum_run(look, run, at, end, sum);
             micro = run.first + run.count;
         }

@@ -102,7 +102,7 @@ void lookup_fini(Lookup *look);
 /* Finds the distinct ids of a step and sorts them by (owner, table). batch: the step's
  * micro-batches, [micro_batches]; fields: number of fields of the data; shard_owner: owner of each
  * shard, [ROW_SHARDS]. Ends the job with ERR_DATA if an id is out of its table's range. */
-void lookup_find_ids(Lookup *look, const Batch *batch, int fields, const int16_t *shard_owner);
+void lookup_find_ids(Lookup *look, const MicroBatch *batch, int fields, const int16_t *shard_owner);
 /* Returns the input of the bag for micro-batch i. */
 BagInput lookup_bag_input(const Lookup *look, int i);
 /* Writes the sum of each row's gradients in each run of micro-batches to look->sum. The gradients

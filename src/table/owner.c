@@ -179,7 +179,7 @@ static int list_sums(const Owner *owner, const RowUpdate *row, int32_t *position
     const Bag *bag = owner->bag;
     int count = 0;
     for (int k = 0, micro = 0; k < bag_runs(bag); ++k) {
-        MicroRun run = bag_runs(bag) > 1 ? deal_run(bag->deal, micro, bag->micro_batches)
+        MicroRun run = bag_runs(bag) > 1 ? deal_micro_run(bag->deal, micro, bag->micro_batches)
                                          : (MicroRun){.count = 1};
         for (int32_t n = row->first; n >= 0; n = owner->next[n]) {
             position[count] = run.first * owner->ranks + owner->position[n] * run.count;

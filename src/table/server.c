@@ -166,7 +166,7 @@ static Status begin_order(Tables *t, const ServerPlan *plan, const Command *what
                             .params_hash = what->params_hash,
                             .run_text = run_text};
     Status st = status_agree(world, order_open(order, &order_plan, &renamed));
-    world_add(world, &renamed, 1);
+    world_allreduce(world, &renamed, 1);
     mem_free(&run_text);
     return st;
 }
@@ -179,7 +179,7 @@ Status tables_begin(Tables *t, int64_t step, uint64_t params_hash, const char *r
     char *text = world_bcast_text(world, world->rank == 0 ? mem_text(run_text) : NULL);
     mem_free(&text);
     Status st = status_agree(world, OK);
-    world_add(world, &renamed, 1);
+    world_allreduce(world, &renamed, 1);
     if (renamed > 0)
         log_warn("run.order_log: renamed %lld file%s of an earlier start, with a number at the end "
                  "of the name",

@@ -76,8 +76,8 @@ void stream_init(Tables *t, TableStream *s, bool gradients)
     s->flight = mem_new((size_t)s->flights * sizeof *s->flight);
     for (int i = 0; i < s->flights; ++i) flight_init(t, &s->flight[i], gradients);
     for (int b = 0; b < t->bags; ++b) {
-        s->rows[b] = world_swap_new(world, sleeps);
-        s->gradients[b] = world_swap_new(world, sleeps);
+        s->rows[b] = world_alltoall_new(world, sleeps);
+        s->gradients[b] = world_alltoall_new(world, sleeps);
     }
 }
 
@@ -86,8 +86,8 @@ void stream_fini(TableStream *s)
     if (!s->tables) return;
     for (int i = 0; i < s->flights; ++i) flight_fini(s->tables, &s->flight[i]);
     for (int b = 0; b < s->tables->bags; ++b) {
-        world_swap_free(&s->rows[b]);
-        world_swap_free(&s->gradients[b]);
+        world_alltoall_free(&s->rows[b]);
+        world_alltoall_free(&s->gradients[b]);
     }
     world_sparse_free(&s->ids);
     mem_free(&s->out);
@@ -200,7 +200,7 @@ static void wait_for_ids(TableStream *s)
 
 void stream_wait_rows(TableStream *s)
 {
-    for (int b = 0; b < s->tables->bags; ++b) world_swap_wait(s->rows[b]);
+    for (int b = 0; b < s->tables->bags; ++b) world_alltoall_wait(s->rows[b]);
     s->rows_of = NULL;
 }
 
@@ -209,7 +209,7 @@ static void wait_for_gradients(TableStream *s)
 {
     Flight *f = s->gradients_of;
     for (int b = 0; b < s->tables->bags && f; ++b) {
-        world_swap_wait(s->gradients[b]);
+        world_alltoall_wait(s->gradients[b]);
         if (f->owner) owner_sum_gradients(&f->owner[b]);
     }
     s->gradients_of = NULL;
@@ -246,7 +246,7 @@ void stream_rows(TableStream *s, Flight *f)
             s->to[a] = (MemoryRange){owner->request[a].value, (size_t)owner->request[a].ids * row};
         for (int o = 0; o < t->owners && look; ++o)
             s->from[t->first_owner + o] = slice(look, o, look->value, row);
-        world_swap_begin(s->rows[b], s->to, s->from);
+        world_alltoall_begin(s->rows[b], s->to, s->from);
     }
 }
 
@@ -266,7 +266,7 @@ void stream_gradients(TableStream *s, Flight *f)
             s->to[t->first_owner + o] = slice(look, o, look->sum, row);
         for (int a = 0; a < t->workers && owner; ++a)
             s->from[a] = (MemoryRange){owner->request[a].grad, (size_t)owner->request[a].ids * row};
-        world_swap_begin(s->gradients[b], s->to, s->from);
+        world_alltoall_begin(s->gradients[b], s->to, s->from);
     }
 }
 
@@ -295,7 +295,7 @@ void stream_squares(TableStream *s, Flight *f, double *out)
     double *shard = mem_new((size_t)shards * sizeof *shard);
     for (int b = 0; b < t->bags && f->owner; ++b)
         owner_squares(&f->owner[b], shard + (int64_t)t->first_store[b] * ROW_SHARDS);
-    world_merge(t->plan.world, shard, shards);
+    world_allreduce_disjoint(t->plan.world, shard, shards);
     for (int i = 0; i < t->stores; ++i) {
         out[i] = 0;
         for (int k = 0; k < ROW_SHARDS; ++k) out[i] += shard[i * ROW_SHARDS + k];

@@ -146,7 +146,7 @@ static void load_step(TableStream *s, Flight *f, double *wait_s)
     f->loaded = true;
     f->status = OK;
     for (int i = 0; i < micro_batches && f->status == OK; ++i) {
-        const Batch *batch = NULL;
+        const MicroBatch *batch = NULL;
         f->status = s->inner.next(s->inner.user, &batch, wait_s);
         if (f->status == OK && !batch) f->status = fail(ERR_BUG, "the data ended inside a step");
         if (f->status != OK) break;
@@ -232,7 +232,7 @@ static Status begin_step(TableStream *s, double *wait_s)
     return OK;
 }
 
-static Status next(void *user, const Batch **batch, double *wait_s)
+static Status next(void *user, const MicroBatch **batch, double *wait_s)
 {
     TableStream *s = user;
     if (s->handed_out == s->tables->plan.micro_batches) TRY(begin_step(s, wait_s));

@@ -9,7 +9,7 @@
  * the requests for its rows. */
 typedef struct Flight {
     /* worker: micro-batches of the step, [micro_batches]; owned */
-    Batch *batch;
+    MicroBatch *batch;
     /* worker: input of each bag for each micro-batch, [micro_batches][bags of the graph]; owned */
     BagInput *bag_input;
     /* worker: lookup of each bag, [bags]; owned */
@@ -51,7 +51,7 @@ typedef struct TableStream {
     WorldSparse *ids;
     /* rows: exchange of rows for each bag; gradients: exchange of gradients for each bag; [bags],
      * owned */
-    WorldSwap **rows, **gradients;
+    WorldAlltoall **rows, **gradients;
     /* flights of the exchanges in progress: of ids (ids_of), of rows (rows_of) and of gradients
      * (gradients_of); NULL: no such exchange is in progress */
     Flight *ids_of, *rows_of, *gradients_of;

@@ -28,7 +28,7 @@ const OpInfo *op_info(OpKind kind)
 bool op_waits_for_ranks(const OpSpec *spec)
 {
     OpCommunication communication = infos[spec->kind]->communication;
-    const bool joins_tokens = spec->tokens.total > spec->tokens.count;
+    const bool joins_tokens = spec->token_slices.total > spec->token_slices.count;
     return spec->synced || joins_tokens || communication == COMMUNICATES_ALWAYS ||
            (communication == COMMUNICATES_IF_SLICED && spec->slice.ranks > 0);
 }
@@ -387,7 +387,7 @@ const OpInfo info_attention = {
     .acts = ACTS_NONE,
 };
 
-/* x: logits (N,K), (N,T,K) or (N,C,H,W); labels: int32. y (rows, LOSS_RESULTS): the loss; the rank
+/* x: logits (N,K), (N,T,K) or (N,C,H,W); labels: int32. y (rows, LOSS_COLUMNS): the loss; the rank
  * of the label's logit; the index of the largest logit. The rank is the number of logits that are
  * larger than the label's, or equal to it with a lower index; -1 if there is no label. If the rank
  * is 0, the prediction is right. If it is below 5, the label is among the five likeliest classes.
@@ -411,7 +411,7 @@ const OpInfo info_softmax_loss = {
 /* x (N,K), (N,C,L) or (N,C,H,W); targets: floats of the same shape; w: weights of a sample's
  * targets. Let e be the value at x - target of the function that spec.point selects. The loss of a
  * sample is sum(w e) / sum(w) over its targets that are not NaN; it is 0 if all are NaN. y (N,
- * LOSS_RESULTS): the loss, 0, 0. */
+ * LOSS_COLUMNS): the loss, 0, 0. */
 const OpInfo info_point_loss = {
     .name = "point_loss",
     .split = SPLIT_NEVER,

@@ -62,7 +62,7 @@ static int64_t whole_blocks(int64_t n, int block)
     return (n + block - 1) / block * block;
 }
 
-int64_t desc_row(Desc d)
+int64_t desc_row_stride(Desc d)
 {
     return d.shape.ndim > 0 ? whole_blocks(d.shape.dim[d.shape.ndim - 1], d.block) : 1;
 }
@@ -71,7 +71,7 @@ bool desc_is_plain(Desc d)
 {
     Shape s = memory_shape(d);
     if (d.block == 1) return true;
-    if (s.ndim != 4) return desc_row(d) == s.dim[s.ndim - 1];
+    if (s.ndim != 4) return desc_row_stride(d) == s.dim[s.ndim - 1];
     return s.dim[2] * s.dim[3] == 1 && s.dim[1] % d.block == 0;
 }
 
@@ -79,7 +79,7 @@ int64_t desc_elements(Desc d)
 {
     Shape s = memory_shape(d);
     if (s.ndim == 0) return 1;
-    if (s.ndim != 4) return shape_count(s) / s.dim[s.ndim - 1] * desc_row(d);
+    if (s.ndim != 4) return shape_count(s) / s.dim[s.ndim - 1] * desc_row_stride(d);
     int64_t channels = whole_blocks(s.dim[1], d.block);
     return s.dim[0] * channels * s.dim[2] * s.dim[3];
 }

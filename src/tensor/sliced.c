@@ -11,7 +11,7 @@
 
 static bool divides_sequence(const OpSpec *s)
 {
-    return s->exchange == EXCHANGE_GATHER || s->exchange == EXCHANGE_SCATTER;
+    return s->exchange == EXCHANGE_ALL_GATHER || s->exchange == EXCHANGE_REDUCE_SCATTER;
 }
 
 static Status exchange_check(const OpSpec *s)
@@ -19,7 +19,7 @@ static Status exchange_check(const OpSpec *s)
     char a[64], b[64];
     const TensorSlice *cut = &s->slice;
     Shape x = s->x[0].shape, y = s->y.shape;
-    bool gather = s->exchange == EXCHANGE_GATHER, keys = s->exchange == EXCHANGE_KEYS;
+    bool gather = s->exchange == EXCHANGE_ALL_GATHER, keys = s->exchange == EXCHANGE_KEYS;
     Shape whole = gather ? y : x, slice = gather ? x : y;
     if (keys && x.ndim == 3 && y.ndim == 3 && x.dim[0] == y.dim[0] && x.dim[1] == y.dim[1] &&
         x.dim[2] > 2 * cut->count && y.dim[2] - x.dim[2] == 2 * (cut->whole - cut->count))
@@ -35,7 +35,7 @@ static Status exchange_check(const OpSpec *s)
  * sums. */
 static bool adds_in_forward(ExchangeKind kind)
 {
-    return kind == EXCHANGE_LEAVE || kind == EXCHANGE_SCATTER;
+    return kind == EXCHANGE_LEAVE || kind == EXCHANGE_REDUCE_SCATTER;
 }
 
 DType exchange_input(const Op *op)
@@ -133,8 +133,8 @@ void exchange_free(Op *op)
 static void all_reduce(const ExchangePlan *plan, const OpRun *run, const void *from, void *to)
 {
     const Exchange *x = run->exchange;
-    x->reduce(x, plan->divided, from, run->workspace);
-    x->gather(x, plan->divided, run->workspace, to);
+    x->reduce_scatter(x, plan->divided, from, run->workspace);
+    x->all_gather(x, plan->divided, run->workspace, to);
 }
 
 /* Converts the tensor `from`, which has the backend's precision, to the undivided fp32 tensor `to`.
@@ -145,7 +145,7 @@ static void widen(const Op *op, const OpRun *run, const void *from, void *to)
     const ExchangePlan *plan = op->impl;
     const Slices *d = &plan->divided;
     if (divides_sequence(&op->spec)) {
-        run->exchange->gather(run->exchange, *d, from, run->workspace);
+        run->exchange->all_gather(run->exchange, *d, from, run->workspace);
         from = run->workspace;
     }
     plan->convert(op, from, plan->type, to, DTYPE_F32, d->ranges * d->items * d->item_elements);
@@ -157,7 +157,7 @@ static void *reduce_wide(const Op *op, const OpRun *run, const void *from)
     const ExchangePlan *plan = op->impl;
     Slices wide = plan->divided;
     wide.type = DTYPE_F32;
-    run->exchange->reduce(run->exchange, wide, from, run->workspace);
+    run->exchange->reduce_scatter(run->exchange, wide, from, run->workspace);
     return run->workspace;
 }
 
@@ -173,8 +173,8 @@ static void *forward_wide(const Op *op, const OpRun *run)
         return run->y;
     }
     float *slice = reduce_wide(op, run, run->x[0]);
-    if (plan->kind == EXCHANGE_SCATTER) return slice;
-    run->exchange->gather(run->exchange, wide, slice, slice + plan->slice);
+    if (plan->kind == EXCHANGE_REDUCE_SCATTER) return slice;
+    run->exchange->all_gather(run->exchange, wide, slice, slice + plan->slice);
     return slice + plan->slice;
 }
 
@@ -195,7 +195,7 @@ static void backward_wide(const Op *op, const OpRun *run)
     const int64_t items =
         slice_first(d->items, ranks, rank + 1) - slice_first(d->items, ranks, rank);
     plan->convert(op, slice, DTYPE_F32, rounded, plan->type, d->ranges * items * d->item_elements);
-    if (gathers) run->exchange->gather(run->exchange, *d, rounded, run->dx[0]);
+    if (gathers) run->exchange->all_gather(run->exchange, *d, rounded, run->dx[0]);
 }
 
 /* Copies `count` elements of each of plan->rows rows. to_width, from_width: elements from one row
@@ -227,12 +227,12 @@ static void move_keys(const Op *op, const OpRun *run, bool forward)
     if (forward) {
         copy_columns(op, to, plan->width, from, width, queries);
         copy_columns(op, own, slice, keys, width, slice);
-        x->gather(x, plan->divided, own, all);
+        x->all_gather(x, plan->divided, own, all);
         copy_columns(op, (char *)to + after, plan->width, all, whole, whole);
     } else {
         copy_columns(op, to, width, from, plan->width, queries);
         copy_columns(op, all, whole, keys, plan->width, whole);
-        x->reduce(x, plan->divided, all, own);
+        x->reduce_scatter(x, plan->divided, all, own);
         copy_columns(op, (char *)to + after, width, own, slice, slice);
     }
 }
@@ -242,8 +242,9 @@ void *exchange_forward(const Op *op, const OpRun *run)
     const ExchangePlan *plan = op->impl;
     const Exchange *x = run->exchange;
     if (plan->convert) return forward_wide(op, run);
-    if (plan->kind == EXCHANGE_GATHER) x->gather(x, plan->divided, run->x[0], run->y);
-    if (plan->kind == EXCHANGE_SCATTER) x->reduce(x, plan->divided, run->x[0], run->y);
+    if (plan->kind == EXCHANGE_ALL_GATHER) x->all_gather(x, plan->divided, run->x[0], run->y);
+    if (plan->kind == EXCHANGE_REDUCE_SCATTER)
+        x->reduce_scatter(x, plan->divided, run->x[0], run->y);
     if (plan->kind == EXCHANGE_LEAVE) all_reduce(plan, run, run->x[0], run->y);
     if (plan->kind == EXCHANGE_KEYS) move_keys(op, run, true);
     return run->y;
@@ -258,8 +259,8 @@ void exchange_backward_data(Op *op, const OpRun *run)
         backward_wide(op, run);
         return;
     }
-    if (plan->kind == EXCHANGE_GATHER) x->reduce(x, plan->divided, run->dy, run->dx[0]);
-    if (plan->kind == EXCHANGE_SCATTER) x->gather(x, plan->divided, run->dy, run->dx[0]);
+    if (plan->kind == EXCHANGE_ALL_GATHER) x->reduce_scatter(x, plan->divided, run->dy, run->dx[0]);
+    if (plan->kind == EXCHANGE_REDUCE_SCATTER) x->all_gather(x, plan->divided, run->dy, run->dx[0]);
     if (plan->kind == EXCHANGE_ENTER) all_reduce(plan, run, run->dy, run->dx[0]);
     if (plan->kind == EXCHANGE_KEYS) move_keys(op, run, false);
 }

@@ -55,7 +55,7 @@ void topo_describe(Topology *t, const World *world)
     CPU_ZERO(&mine.cpus);
     (void)sched_getaffinity(0, sizeof mine.cpus, &mine.cpus);
     read_switches(mine.switches);
-    world_gather(world, &mine, sizeof mine, place);
+    world_allgather(world, &mine, sizeof mine, place);
     number_nodes(t, place);
     mem_free(&place);
 }
@@ -86,7 +86,7 @@ static Status add_kind(Topology *t, const World *world, int root, char *text, si
     t->hardware = mem_resize(t->hardware, ((size_t)t->hardware_count + 1) * sizeof *t->hardware);
     Status st = yaml_parse(&tree, "description of a node", copy, bytes);
     if (st == OK)
-        st = hardware_from_node(&t->hardware[t->hardware_count], "description of a node", tree);
+        st = hardware_from_yaml(&t->hardware[t->hardware_count], "description of a node", tree);
     if (st == OK) ++t->hardware_count;
     yaml_node_free(&tree);
     mem_free(&copy);
@@ -120,7 +120,7 @@ Status topo_describe_hardware(Topology *t, const World *world, bool gpus)
     st = status_agree(world, st);
     if (st == OK) {
         if (text) mine = XXH3_64bits(text, bytes);
-        world_gather(world, &mine, sizeof mine, hash);
+        world_allgather(world, &mine, sizeof mine, hash);
         t->hardware_index = mem_new((size_t)t->nodes * sizeof *t->hardware_index);
         st = add_kinds(t, world, first, hash, text, bytes);
     }

@@ -179,7 +179,7 @@ Status hardware_from_xml(Hardware *h, const char *path, const char *text, size_t
     if (*answer != '{')
         st = fail(ERR_CONFIG, "%s: is no XML of hwloc that can be read: %s", path, answer);
     if (st == OK) st = yaml_parse(&root, path, answer, bytes);
-    if (st == OK) st = hardware_from_node(h, path, root);
+    if (st == OK) st = hardware_from_yaml(h, path, root);
     yaml_node_free(&root);
     mem_free(&answer);
     return st;

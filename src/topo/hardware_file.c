@@ -88,13 +88,13 @@ void hardware_print(Json *json, const Hardware *h)
 {
     json_object(json, NULL);
     json_text(json, key_names[KEY_CPU], h->cpu ? h->cpu : "");
-    json_lines(json, key_names[KEY_PARTS]);
+    json_array_by_line(json, key_names[KEY_PARTS]);
     for (int i = 0; i < h->part_count; ++i) print_part(json, &h->part[i]);
     json_end(json);
-    json_lines(json, key_names[KEY_CARDS]);
+    json_array_by_line(json, key_names[KEY_CARDS]);
     for (int i = 0; i < h->card_count; ++i) print_card(json, &h->card[i]);
     json_end(json);
-    json_lines(json, key_names[KEY_GPUS]);
+    json_array_by_line(json, key_names[KEY_GPUS]);
     for (int i = 0; i < h->gpu_count; ++i) print_gpu(json, h, &h->gpu[i]);
     json_end(json);
     json_text(json, key_names[KEY_NOTE], h->note ? h->note : "");
@@ -214,7 +214,7 @@ static Status read_lists(Hardware *h, const char *path, const YamlNode *const *v
     return OK;
 }
 
-Status hardware_from_node(Hardware *h, const char *path, const YamlNode *n)
+Status hardware_from_yaml(Hardware *h, const char *path, const YamlNode *n)
 {
     const YamlNode *value[KEY_COUNT];
     *h = (Hardware){0};

@@ -9,6 +9,6 @@
 void hardware_print(Json *json, const Hardware *hardware);
 /* Reads the hardware from such an object. path: name of its file in messages. ERR_CONFIG, with line
  * and column in the message. Release with hardware_fini. */
-Status hardware_from_node(Hardware *hardware, const char *path, const YamlNode *node);
+Status hardware_from_yaml(Hardware *hardware, const char *path, const YamlNode *node);
 
 #endif

@@ -54,7 +54,7 @@ static void repeat_slow(Topology *t, const World *world, PairLink *link, double 
         double measured = pairs_rate(link, pair_s, &bytes);
         if (is_first) rate[i] = measured;
     }
-    world_merge(world, rate, count);
+    world_allreduce_disjoint(world, rate, count);
     for (int i = 0; i < count; ++i)
         if (rate[i] > pair[i].bytes_per_s)
             t->bytes_per_s[(int64_t)pair[i].a * t->ranks + pair[i].b] =
@@ -69,7 +69,7 @@ static double *gather_rows(const World *world, const double *row)
 {
     size_t ranks = (size_t)world->size;
     double *matrix = mem_new(ranks * ranks * sizeof *matrix);
-    world_gather(world, row, ranks * sizeof *row, matrix);
+    world_allgather(world, row, ranks * sizeof *row, matrix);
     return matrix;
 }
 

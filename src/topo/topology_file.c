@@ -112,7 +112,7 @@ static Status read_hardware(Topology *t, const char *path, const YamlNode *root,
         return value_fail(path, kind_of, "expected a number for each node");
     t->hardware = mem_new(((size_t)kinds->count + 1) * sizeof *t->hardware);
     for (; t->hardware_count < kinds->count; ++t->hardware_count)
-        TRY(hardware_from_node(&t->hardware[t->hardware_count], path,
+        TRY(hardware_from_yaml(&t->hardware[t->hardware_count], path,
                                kinds->item[t->hardware_count]));
     t->hardware_index = mem_new((size_t)t->nodes * sizeof *t->hardware_index);
     for (int n = 0; n < t->nodes; ++n)
@@ -200,7 +200,7 @@ Status topo_read(Topology *t, const char *path)
 
 static void put_matrix(Json *json, int key, int ranks, const double *matrix)
 {
-    json_lines(json, key_names[key]);
+    json_array_by_line(json, key_names[key]);
     for (int a = 0; a < ranks; ++a) {
         json_array(json, NULL);
         for (int b = 0; b < ranks; ++b) json_real(json, NULL, matrix[(int64_t)a * ranks + b]);
@@ -221,7 +221,7 @@ static void put_hardware(Json *json, const Topology *t)
     json_array(json, key_names[KEY_KIND]);
     for (int n = 0; n < t->nodes; ++n) json_int(json, NULL, t->hardware_index[n]);
     json_end(json);
-    json_lines(json, key_names[KEY_HARDWARE]);
+    json_array_by_line(json, key_names[KEY_HARDWARE]);
     for (int i = 0; i < t->hardware_count; ++i) hardware_print(json, &t->hardware[i]);
     json_end(json);
 }

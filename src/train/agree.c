@@ -209,7 +209,7 @@ static bool wait_for_lease(const RunDir *dir, const char *id)
     double begin_s = clock_s();
     while (!lease_owner_is(dir->path, id)) {
         if (clock_s() - begin_s > LEASE_VISIBLE_S) return false;
-        clock_rest(0.05);
+        clock_sleep(0.05);
     }
     return true;
 }

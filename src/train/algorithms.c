@@ -64,7 +64,7 @@ static void read_run_record(const Trainer *t, Source *s)
     const Config *c = t->config;
     RunDir dir;
     run_dir_init(&dir, c);
-    char *newest = checkpoint_newest_unread(dir.checkpoints);
+    char *newest = checkpoint_newest_unverified(dir.checkpoints);
     if (!newest && checkpoint_newest(dir.checkpoints, NULL, &newest) != OK) newest = NULL;
     s->of_this_run = newest && !c->run.fresh;
     if (newest)

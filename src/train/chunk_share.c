@@ -49,7 +49,7 @@ void chunk_share_report(const Trainer *t)
     int64_t unpacked = counts ? t->unpacked_chunks : 0;
     if (chunks == 0) return;
     if (counts && t->loader) unpacked += loader_unpacked_chunks(t->loader);
-    world_add(t->world, &unpacked, 1);
+    world_allreduce(t->world, &unpacked, 1);
     log_info("chunks of fields: %lld unpacked, of %lld in the training set", (long long)unpacked,
              (long long)chunks);
 }

@@ -132,7 +132,7 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
                                !t->backend->table->host_memory ||
                                !transport_one_node(t, t->shape.dp * t->shape.tp * t->shape.pp);
     size_t messages =
-        plan->message_bytes + (sender_stores ? plan->sent_bytes : 0) + staging_bytes(t, plan);
+        plan->message_bytes + (sender_stores ? plan->send_slot_bytes : 0) + staging_bytes(t, plan);
     size_t copy = t->saves_in_background ? save_copy_bytes(t, plan) : 0;
     size_t reserved = uses_nccl(t) ? NCCL_RESERVE_BYTES : ALONE_RESERVE_BYTES;
     size_t tables = sparse_buffer_bytes(t, plan) + sparse_row_bytes(t, plan);

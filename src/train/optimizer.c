@@ -19,7 +19,7 @@
  * parameter to which it is tied. */
 static ParamRole role_of(const Graph *g, int param)
 {
-    int source = g->param[param].tied >= 0 ? g->param[param].tied : param;
+    int source = g->param[param].tied_param >= 0 ? g->param[param].tied_param : param;
     const Param *p = &g->param[source];
     const OpInfo *info = op_info(g->node[p->node].spec.kind);
     if (info->params == PARAMS_NORM) return PARAM_NORM;
@@ -35,7 +35,7 @@ static int list_tensors(const Graph *g, OptimTensor *tensor, int *param)
     int count = 0;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
-        if (p->info.is_statistic || p->tied >= 0) continue;
+        if (p->info.is_statistic || p->tied_param >= 0) continue;
         param[count] = i;
         tensor[count++] = (OptimTensor){
             .name = p->name, .shape = p->shape, .role = role_of(g, i), .frozen = p->frozen};
@@ -84,9 +84,9 @@ static void fill_per_parameter(Trainer *t, const OptimTensor *tensor, const int 
         };
     }
     for (int i = 0; i < g->param_count; ++i) {
-        if (g->param[i].tied < 0) continue;
-        t->rule[i] = t->rule[g->param[i].tied];
-        t->updates[i] = t->updates[g->param[i].tied];
+        if (g->param[i].tied_param < 0) continue;
+        t->rule[i] = t->rule[g->param[i].tied_param];
+        t->updates[i] = t->updates[g->param[i].tied_param];
     }
     int depth_groups = graph_depth_groups(g, depth_group);
     for (int i = 0; i < g->param_count; ++i)
@@ -192,7 +192,7 @@ static void gather_whole_tensor(void *user, int range, const float *stored, floa
     size_t count = (size_t)param_slice_count(g, param, 0);
     float *mine = t->slices, *all = mine + count;
     op_unpack(op, p->slot, stored, mine);
-    world_gather(&t->grid.tp_world, mine, count * sizeof *mine, all);
+    world_allgather(&t->grid.tp_world, mine, count * sizeof *mine, all);
     for (int r = 0; r < g->tp_ranks; ++r)
         param_slice_put(g, param, r, all + (size_t)r * count, plain);
 }

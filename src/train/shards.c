@@ -1,7 +1,7 @@
 /* Implements OptimShard and OptimMerge: the elements of each range that this rank updates, and the
  * exchange of sums of squares, from which norms are computed. With ZeRO exactly one replica
  * computes the sum of each chunk of FLAT_CHUNK elements. All other replicas set their entry of this
- * sum to zero, so world_merge gives all replicas the complete array. */
+ * sum to zero, so world_allreduce_disjoint gives all replicas the complete array. */
 #include "shards.h"
 
 #include <string.h>
@@ -87,7 +87,7 @@ static void gather(void *user, double *chunk, int sets)
     const Shards *s = user;
     if (!s->trainer->plan->zero) return;
     for (int set = 0; set < sets; ++set) clear_others(s, chunk + set * s->chunks);
-    world_merge(&s->trainer->grid.dp_world, chunk, sets * s->chunks);
+    world_allreduce_disjoint(&s->trainer->grid.dp_world, chunk, sets * s->chunks);
 }
 
 /* Adds the sums of squares of each sliced parameter over the tensor-parallel group, in the order of
@@ -100,7 +100,7 @@ static void join(void *user, double *squares, int sets)
     const World *world = &t->grid.tp_world;
     int count = s->count * sets;
     double *all = mem_new((size_t)(count * world->size + 1) * sizeof *all);
-    world_gather(world, squares, (size_t)count * sizeof *squares, all);
+    world_allgather(world, squares, (size_t)count * sizeof *squares, all);
     for (int i = 0; i < count; ++i) {
         if (t->graph->param[t->range_param[i % s->count]].split.parts == 0) continue;
         squares[i] = 0;
@@ -113,8 +113,8 @@ OptimShard shards_mine(Shards *s)
 {
     return (OptimShard){.first = s->first,
                         .count = s->elements,
-                        .value = s->value,
-                        .gradient = s->gradient,
+                        .value_offset = s->value,
+                        .grad_arena_offset = s->gradient,
                         .gather = gather,
                         .join = s->trainer->shape.tp > 1 ? join : NULL,
                         .user = s};
@@ -127,7 +127,7 @@ static void add_exact(const Trainer *t, const World *world, SquareSum *sum, int 
                       bool sliced)
 {
     SquareSum *all = mem_new((size_t)count * (size_t)world->size * sizeof *all + 1);
-    world_gather(world, sum, (size_t)count * sizeof *sum, all);
+    world_allgather(world, sum, (size_t)count * sizeof *sum, all);
     for (int i = 0; i < count; ++i) {
         if (sliced && t->graph->param[t->range_param[first + i]].split.parts == 0) continue;
         sum[i] = (SquareSum){0};

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-char *train_setup(const Config *c)
+char *train_settings_text(const Config *c)
 {
     static const char *const precision[] = {PRECISION_WORDS(LIST_NAME)};
     char *text = mem_format("%s, cpu %s, update", precision[c->train.precision],
@@ -51,7 +51,7 @@ void train_plans_free(const Trainer *t, Plan ***plan)
     mem_free(plan);
 }
 
-/* Describes the run for machine_forecast. setup: the result of train_setup. */
+/* Describes the run for machine_forecast. setup: the result of train_settings_text. */
 static ForecastInput forecast_of(const Trainer *t, const Plan *const *plan,
                                  const ForecastMachine *by, const char *setup)
 {
@@ -68,7 +68,7 @@ Status train_forecast(const Trainer *t, const Plan *const *plan, const ForecastM
                       Forecast *forecast)
 {
     TRY(check(t, by->path));
-    char *setup = train_setup(t->config);
+    char *setup = train_settings_text(t->config);
     const ForecastInput input = forecast_of(t, plan, by, setup);
     Status st = machine_forecast(by->machine, &input, forecast);
     mem_free(&setup);

@@ -35,11 +35,11 @@ void train_use_words(void)
 
 Status train_rows_check(void)
 {
-    TRY(image_rows_check());
+    TRY(image_codecs_check());
     TRY(tensor_check());
     TRY(layers_check());
     TRY(optim_check());
-    TRY(data_rows_check());
+    TRY(data_tables_check());
     TRY(model_check());
     TRY(schedule_rows_check());
     TRY(parallel_rows_check());

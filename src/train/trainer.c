@@ -7,7 +7,7 @@
 #include "average.h"
 #include "eval/eval_pictures.h"
 #include "eval/field_scores.h"
-#include "fit.h"
+#include "memory_fit.h"
 #include "step/grad_noise.h"
 #include "step/step_loader.h"
 #include "mode/step_mode.h"
@@ -114,7 +114,7 @@ static Status open_backend(Trainer *t, const DryRun *only)
 static Status make_graph(Trainer *t)
 {
     const Config *c = t->config;
-    TRY(train_model(&t->graph, c, &t->train_set, &t->test_set, t->micro_batch));
+    TRY(train_build_graph(&t->graph, c, &t->train_set, &t->test_set, t->micro_batch));
     const int tp = t->shape.tp, slices = train_sum_slices(t);
     if (tp > 1 || slices > 0) TRY(graph_split(&t->graph, c, t->world->rank % tp, tp, slices));
     if (c->train.sync_batch_norm) TRY(graph_sync_statistics(t->graph, c, t->shape.dp));
@@ -125,7 +125,7 @@ static Status build_graph(Trainer *t)
 {
     TRY(status_agree(t->world, make_graph(t)));
     TRY(algorithms_plan(t));
-    int64_t rows = shape_count(t->graph->node[t->graph->loss_node].spec.y.shape) / LOSS_RESULTS;
+    int64_t rows = shape_count(t->graph->node[t->graph->loss_node].spec.y.shape) / LOSS_COLUMNS;
     t->rows_per_sample = rows / t->micro_batch;
     t->counted_per_sample = data_has_label_fields(&t->train_set) ? 1 : t->rows_per_sample;
     return OK;
@@ -220,7 +220,7 @@ const char *train_captures(const Trainer *t)
 
 bool train_owns(const Trainer *t, int param)
 {
-    int tied = t->graph->param[param].tied;
+    int tied = t->graph->param[param].tied_param;
     int64_t at = t->plan->param_offset[param];
     return at >= 0 && (tied < 0 || t->plan->param_offset[tied] != at);
 }
@@ -240,7 +240,7 @@ static void fill_params(Trainer *t)
         if (!train_owns(t, i)) continue;
         float *plain = mem_new((size_t)shape_count(p->shape) * sizeof *plain);
         float *stored = mem_new((size_t)p->elements * sizeof *stored);
-        param_init(g, p->tied >= 0 ? p->tied : i, (uint64_t)t->config->run.seed, plain);
+        param_init(g, p->tied_param >= 0 ? p->tied_param : i, (uint64_t)t->config->run.seed, plain);
         op_pack(g->node[p->node].op, p->slot, plain, stored);
         executor_set_param(t->executor, i, stored);
         mem_free(&plain);
@@ -276,7 +276,7 @@ void train_restart(Trainer *t)
     position_init(t);
     t->best_metric = NAN;
     t->evaluations = 0;
-    t->lr = lr_state();
+    t->lr = lr_state_initial();
     train_forget_end(t);
     loss_scale_init(&t->loss_scale, t->config);
     loss_window_init(&t->losses, NULL, 0);
@@ -356,7 +356,7 @@ static Status agree_on_plan(Trainer *t)
     world_bcast(world, t->block, (size_t)t->graph->node_count * sizeof *t->block, 0);
     TRY(status_agree(world, memory_fit(t)));
     int64_t ranks[] = {t->recompute, t->saves_in_background};
-    world_add(world, ranks, 2);
+    world_allreduce(world, ranks, 2);
     t->recompute = ranks[0] > 0;
     t->saves_in_background = ranks[1] == world->size;
     return OK;
@@ -395,7 +395,7 @@ static Trainer *trainer_begin(const Config *config, const World *world, bool tra
     /* preliminary; set again when the graph shows whether the model has sparse tables */
     t->mode = step_mode(config, false);
     t->best_metric = NAN;
-    t->lr = lr_state();
+    t->lr = lr_state_initial();
     t->early = early_stop();
     t->waits_for_loss = config->train.on_bad != ON_BAD_STOP;
     t->checks_gradients = config->train.on_bad == ON_BAD_SKIP;
@@ -409,7 +409,7 @@ static Status trainer_make(Trainer **out, Trainer *t)
     /* sends the result of set-up to the servers, which wait for it */
     if (t->servers > 0) st = status_agree(t->job, st);
     if (st == OK) sparse_make(t);
-    t->samples = NULL;
+    t->substitute_set = NULL;
     t->earlier = NULL;
     if (st != OK) trainer_free(&t);
     *out = t;
@@ -429,7 +429,7 @@ Status trainer_new_to_load(Trainer **out, const Config *config, const World *wor
                            const DataSet *samples, const char *checkpoint)
 {
     Trainer *t = trainer_begin(config, world, false);
-    t->samples = samples;
+    t->substitute_set = samples;
     t->checkpoint = checkpoint;
     return trainer_make(out, t);
 }

@@ -61,7 +61,7 @@ struct Trainer {
     DataSet train_set, test_set;
     /* Only during set-up: a description of samples that replaces the data sets; NULL: data sets are
      * opened. Borrowed. */
-    const DataSet *samples;
+    const DataSet *substitute_set;
     /* path of the checkpoint that train_load will load; NULL: the run's own checkpoint, or none.
      * Used only during set-up, for which it is borrowed. */
     const char *checkpoint;
@@ -70,9 +70,9 @@ struct Trainer {
      * deviation and, with data.refresh, its files. NULL: there is no checkpoint. Borrowed. */
     const char *earlier;
     /* fingerprint of the training set; "": not computed, because there is no run */
-    char train_data[DATA_FINGERPRINT];
+    char train_fingerprint[DATA_FINGERPRINT];
     /* fingerprint of the test set; "": not computed, or there is no test set */
-    char test_data[DATA_FINGERPRINT];
+    char test_fingerprint[DATA_FINGERPRINT];
     /* on rank 0, the files of a training set that grows (data.refresh), in the format of
      * data_set_list_files; NULL: the set does not grow; owned */
     char *data_files;
@@ -299,7 +299,7 @@ double train_grad_squares(Trainer *t, bool one_use);
 Status trainer_extend_data(Trainer *t, DataSet *next);
 /* predict.c. Runs the model on one batch. Sets *logits to the model's outputs, one row after
  * another, borrowed until the next call. */
-Status train_logits(Trainer *t, const Batch *batch, const float **logits);
+Status train_logits(Trainer *t, const MicroBatch *batch, const float **logits);
 /* predict.c. Returns ERR_DATA if one of the `count` outputs in logits is not finite. */
 Status logits_check(const float *logits, int64_t count);
 /* trainer_view.c. Returns the metric by which evaluations are compared for best.h5. */

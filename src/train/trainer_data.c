@@ -73,7 +73,8 @@ Status train_prepare_set(DataSet *set, const DataSet *train)
 Status train_prepare_test_set(DataSet *test, DataSet *train)
 {
     TRY(train_prepare_set(test, train));
-    if (test->id_most > train->id_most) train->id_most = test->id_most;
+    if (test->ids_per_sample_max > train->ids_per_sample_max)
+        train->ids_per_sample_max = test->ids_per_sample_max;
     if (test->target_width == train->target_width) return OK;
     return fail(ERR_DATA, "%s: %lld target numbers a sample, but %s has %lld (0: class labels)",
                 test->path, (long long)test->target_width, train->path,
@@ -111,8 +112,8 @@ static Status find_field_stats(Trainer *t)
         c->train.threads ? (int)c->train.threads : threads_share(t->world->node_size);
     train_bcast_set(t->world, train);
     /* true: the loss reads numbers and the set's targets are numbers, or the loss reads no numbers
-     * and the targets are labels. For all other pairs nothing is measured here, because train_model
-     * refuses them later. */
+     * and the targets are labels. For all other pairs nothing is measured here, because
+     * train_build_graph refuses them later. */
     const bool fits = (loss_info(c)->reads == LOSS_READS_TARGETS) != data_has_label_fields(train);
     if (train->has_stats || !c->data.normalize || !fits) return OK;
     FieldStats *stats = mem_new(sizeof *stats);
@@ -201,7 +202,7 @@ static Status compare_sets(Trainer *t)
 Status trainer_open_data(Trainer *t, const DryRun *only)
 {
     const Config *c = t->config;
-    const DataSet *given = only && only->data ? only->data : t->samples;
+    const DataSet *given = only && only->data ? only->data : t->substitute_set;
     if (given) {
         data_set_copy(&t->train_set, given);
         return OK;
@@ -373,8 +374,8 @@ static bool weights_vary(const DataSet *set)
     return data_has_fields(set) && field_loss_weights_vary(&set->field_set);
 }
 
-Status train_model(Graph **graph, const Config *config, const DataSet *train, const DataSet *test,
-                   int64_t samples)
+Status train_build_graph(Graph **graph, const Config *config, const DataSet *train,
+                         const DataSet *test, int64_t samples)
 {
     const bool tokens = data_has_tokens(train), fields = data_has_fields(train);
     int64_t outputs = 0;

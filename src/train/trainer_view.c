@@ -91,7 +91,7 @@ TrainSizes trainer_sizes(const Trainer *t)
                         .micro_batch = t->micro_batch,
                         .micro_batches = t->micro_batches,
                         .micro_batches_local = t->micro_batches_local,
-                        .rows_per_sample = t->counted_per_sample,
+                        .counted_units_per_sample = t->counted_per_sample,
                         .steps_per_epoch = t->steps_per_epoch,
                         .steps = t->steps};
 }
@@ -170,7 +170,7 @@ char *train_bits_limit(const Trainer *t)
                       dp, dp == 1 ? "" : "es", dp, with);
 }
 
-char *train_padding(const Trainer *t)
+char *train_padding_text(const Trainer *t)
 {
     int64_t all = (int64_t)t->micro_batches_local * t->shape.dp, fit = t->micro_batch;
     if (all == t->micro_batches) return NULL;
@@ -178,7 +178,7 @@ char *train_padding(const Trainer *t)
     char idle[64] = "";
     bool turns = t->config->train.sync_batch_norm;
     int first_micro_batches =
-        deal_run(turns ? DEAL_TURNS : t->plan->deal, 0, t->micro_batches_local).count;
+        deal_micro_run(turns ? DEAL_TURNS : t->plan->deal, 0, t->micro_batches_local).count;
     int without = t->shape.dp - (t->micro_batches + first_micro_batches - 1) / first_micro_batches;
     if (without > 0)
         snprintf(idle, sizeof idle, "; %d replica%s nothing to do", without,

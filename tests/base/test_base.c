@@ -170,7 +170,7 @@ static void die_of_a_peer(void)
 
 static void die_with_checkpoint(void)
 {
-    die_lost_as(ERR_STOPPED);
+    die_lost_set_code(ERR_STOPPED);
     die_lost("rank 1 has ended");
 }
 

@@ -71,7 +71,7 @@ static void lines(void)
     for (int i = 0; i < 2; ++i) {
         json_object(&json, NULL);
         json_int(&json, "i", i);
-        json_lines(&json, "events");
+        json_array_by_line(&json, "events");
         json_int(&json, NULL, 1);
         json_int(&json, NULL, 2);
         json_end(&json);

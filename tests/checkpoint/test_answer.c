@@ -2,7 +2,7 @@
  * refuses an answer that is cut short or contradicts itself. */
 #include "checkpoint/fixture.h"
 
-#include "checkpoint/table.h"
+#include "checkpoint/tensor_table.h"
 
 static char *answer;
 static size_t length;
@@ -15,7 +15,7 @@ static void begin(void)
     path = fixture_path(folder, "step-00000001.h5");
     CHECK_OK(fixture_save(path, 1, 0));
     FILE *out = open_memstream(&answer, &length);
-    table_read(path, strlen(path) + 1, out);
+    tensor_table_read(path, strlen(path) + 1, out);
     fclose(out);
 }
 

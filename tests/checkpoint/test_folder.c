@@ -198,7 +198,7 @@ static void test_failing_read(void)
 static void check_new(KnownFiles *seen, int64_t expected)
 {
     int64_t step;
-    CHECK_OK(checkpoint_new_step(folder, seen, &step));
+    CHECK_OK(checkpoint_find_unseen(folder, seen, &step));
     CU_ASSERT_EQUAL(step, expected);
 }
 
@@ -221,7 +221,7 @@ static void test_new_step(void)
     check_new(seen, -1);
     save_step(4);
     check_new(seen, 4);
-    CHECK_FAILS(checkpoint_new_step(damaged, seen, &step), ERR_IO, "Not a directory");
+    CHECK_FAILS(checkpoint_find_unseen(damaged, seen, &step), ERR_IO, "Not a directory");
     mem_free(&damaged);
     known_files_free(&seen);
     fixture_clean(folder);

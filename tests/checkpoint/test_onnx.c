@@ -66,8 +66,8 @@ static void save(const char *config_text, Desc input, int64_t classes)
     int count = 0;
     for (int i = 0; i < graph->param_count; ++i) {
         const Param *p = &graph->param[i];
-        if (p->tied >= 0) continue;
-        tensor[count++] = (CheckpointTensor){.path = checkpoint_path(p), .shape = p->shape};
+        if (p->tied_param >= 0) continue;
+        tensor[count++] = (CheckpointTensor){.path = checkpoint_param_path(p), .shape = p->shape};
     }
     const World world = world_alone();
     const CheckpointMeta meta = fixture_meta(7);

@@ -224,7 +224,7 @@ static void test_reads_once(void)
         CHECK_OK(checkpoint_load(&world, path, NULL, &io));
         CU_ASSERT(parts ? part_loaded(p, 4) : fixture_holds(&p->fixture, 4));
         mine = read_bytes;
-        world_gather(&world, &mine, sizeof mine, all);
+        world_allgather(&world, &mine, sizeof mine, all);
         for (int r = 0; r < 3; ++r) sum += all[r];
         CU_ASSERT_EQUAL(sum, want);
         CU_ASSERT(mine > 0 && mine < want);
@@ -294,7 +294,7 @@ static void test_pages(void)
     CHECK_OK(save_by_all(path, 3));
     if (world.rank > 0) CU_ASSERT_EQUAL(edge_bytes, 0);
     int64_t all[3];
-    world_gather(&world, &page_bytes, sizeof page_bytes, all);
+    world_allgather(&world, &page_bytes, sizeof page_bytes, all);
     CU_ASSERT(all[1] + all[2] > 0);
     mem_free(&path);
     end();

@@ -36,10 +36,10 @@ static void put(const char *header, size_t claimed, const void *data, size_t byt
 static void refused(const char *header, size_t bytes, const char *why)
 {
     static const char zeros[64];
-    SafeSet set;
+    ForeignSet set;
     put(header, strlen(header), zeros, bytes);
-    CHECK_FAILS(safe_open(&set, path, NULL), ERR_DATA, why);
-    safe_close(&set);
+    CHECK_FAILS(foreign_open(&set, path, NULL), ERR_DATA, why);
+    foreign_close(&set);
 }
 
 #define A(more)     "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}" more "}"
@@ -99,7 +99,7 @@ static void bounds(void)
 {
     static const char index[] =
         "{\"metadata\":[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]],\"weight_map\":{}}";
-    SafeSet set;
+    ForeignSet set;
     begin();
     for (int bytes = 1024; bytes <= 1025; ++bytes) {
         char *header = mem_format("{\"%0*d\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,"
@@ -107,41 +107,41 @@ static void bounds(void)
                                   bytes, 1);
         put(header, strlen(header), "", 0);
         if (bytes > 1024)
-            CHECK_FAILS(safe_open(&set, path, NULL), ERR_DATA, "longer than 1024 bytes");
+            CHECK_FAILS(foreign_open(&set, path, NULL), ERR_DATA, "longer than 1024 bytes");
         else
-            CHECK_OK(safe_open(&set, path, NULL));
-        safe_close(&set);
+            CHECK_OK(foreign_open(&set, path, NULL));
+        foreign_close(&set);
         mem_free(&header);
     }
     char *name = fixture_path(folder, "x.index.json");
     fixture_write(name, index, sizeof index - 1);
-    CHECK_FAILS(safe_open(&set, name, NULL), ERR_DATA, "nested more than 16 deep");
-    safe_close(&set);
+    CHECK_FAILS(foreign_open(&set, name, NULL), ERR_DATA, "nested more than 16 deep");
+    foreign_close(&set);
     mem_free(&name);
     end();
 }
 
 static void lengths(void)
 {
-    SafeSet set;
+    ForeignSet set;
     begin();
     put(A(""), 100000001, "12345678", 8);
-    CHECK_FAILS(safe_open(&set, path, NULL), ERR_DATA, "its header would have 100000001 bytes");
-    safe_close(&set);
+    CHECK_FAILS(foreign_open(&set, path, NULL), ERR_DATA, "its header would have 100000001 bytes");
+    foreign_close(&set);
     put(A(""), SIZE_MAX, "12345678", 8);
-    CHECK_FAILS(safe_open(&set, path, NULL), ERR_DATA, "its header would have");
-    safe_close(&set);
+    CHECK_FAILS(foreign_open(&set, path, NULL), ERR_DATA, "its header would have");
+    foreign_close(&set);
     put(A(""), 4000, "12345678", 8);
-    CHECK_FAILS(safe_open(&set, path, NULL), ERR_DATA, "its header would have");
-    safe_close(&set);
+    CHECK_FAILS(foreign_open(&set, path, NULL), ERR_DATA, "its header would have");
+    foreign_close(&set);
     FILE *file = fopen(path, "wb");
     if (file) fclose(file);
-    CHECK_FAILS(safe_open(&set, path, NULL), ERR_DATA, "too short");
-    safe_close(&set);
-    CHECK_FAILS(safe_open(&set, "none.safetensors", NULL), ERR_NOINPUT, "none.safetensors");
-    safe_close(&set);
-    CHECK_FAILS(safe_open(&set, folder, NULL), ERR_NOINPUT, "folder, not a file");
-    safe_close(&set);
+    CHECK_FAILS(foreign_open(&set, path, NULL), ERR_DATA, "too short");
+    foreign_close(&set);
+    CHECK_FAILS(foreign_open(&set, "none.safetensors", NULL), ERR_NOINPUT, "none.safetensors");
+    foreign_close(&set);
+    CHECK_FAILS(foreign_open(&set, folder, NULL), ERR_NOINPUT, "folder, not a file");
+    foreign_close(&set);
     end();
 }
 
@@ -155,22 +155,22 @@ static void allowed(void)
         "\"a\\/b\":{\"dtype\":\"F16\",\"shape\":[5,1],\"data_offsets\":[0,10]},"
         "\"s\":{\"dtype\":\"F64\",\"shape\":[],\"data_offsets\":[14,22]}}   ";
     float half[5], wide[2], one[1];
-    SafeSet set;
+    ForeignSet set;
     begin();
     put(header, strlen(header), bytes, sizeof bytes);
-    CHECK_OK(safe_open(&set, path, NULL));
+    CHECK_OK(foreign_open(&set, path, NULL));
     CU_ASSERT_EQUAL_FATAL(set.count, 3);
-    CU_ASSERT_PTR_NULL(safe_find(&set, "w"));
-    CU_ASSERT_PTR_NOT_NULL_FATAL(safe_find(&set, "a/b"));
-    CHECK_OK(safe_read(&set, safe_find(&set, "a/b"), half));
+    CU_ASSERT_PTR_NULL(foreign_find_tensor(&set, "w"));
+    CU_ASSERT_PTR_NOT_NULL_FATAL(foreign_find_tensor(&set, "a/b"));
+    CHECK_OK(foreign_read(&set, foreign_find_tensor(&set, "a/b"), half));
     CU_ASSERT(half[0] == 1 && half[1] == -1 && half[2] == 0x1p-24f && isinf(half[3]) &&
               isnan(half[4]));
-    CU_ASSERT_PTR_NOT_NULL_FATAL(safe_find(&set, "w\xc3\xa9"));
-    CHECK_OK(safe_read(&set, safe_find(&set, "w\xc3\xa9"), wide));
+    CU_ASSERT_PTR_NOT_NULL_FATAL(foreign_find_tensor(&set, "w\xc3\xa9"));
+    CHECK_OK(foreign_read(&set, foreign_find_tensor(&set, "w\xc3\xa9"), wide));
     CU_ASSERT(wide[0] == 1 && isnan(wide[1]));
-    CHECK_OK(safe_read(&set, safe_find(&set, "s"), one));
+    CHECK_OK(foreign_read(&set, foreign_find_tensor(&set, "s"), one));
     CU_ASSERT(one[0] == 1.5f);
-    safe_close(&set);
+    foreign_close(&set);
     end();
 }
 
@@ -210,8 +210,8 @@ static void golden(void)
 static void types(void)
 {
     for (int t = 0; t < SAFE_TYPE_COUNT; ++t)
-        CU_ASSERT_EQUAL(safe_type_find(safe_type_name((SafeType)t)), t);
-    CU_ASSERT_EQUAL(safe_type_find("F"), SAFE_TYPE_COUNT);
+        CU_ASSERT_EQUAL(foreign_type_find(foreign_type_name((ForeignType)t)), t);
+    CU_ASSERT_EQUAL(foreign_type_find("F"), SAFE_TYPE_COUNT);
 }
 
 TEST_MAIN("safetensors", {"malformed", malformed}, {"bounds", bounds}, {"lengths", lengths},

@@ -3,12 +3,12 @@
  * tools/golden_pth.py has made the files in tests/golden/pth. */
 #include "checkpoint/fixture.h"
 
-#include "checkpoint/foreign/safe_set.h"
+#include "checkpoint/foreign/foreign_set.h"
 
 #include <malloc.h>
 #include <math.h>
 
-static SafeSet set;
+static ForeignSet set;
 
 /* Returns element i of tensor number p, as tools/golden_pth.py computes it. */
 static float value(int p, int64_t i)
@@ -19,7 +19,7 @@ static float value(int p, int64_t i)
 static void open_golden(const char *leaf, const char *key)
 {
     char *path = mem_format("tests/golden/pth/%s", leaf);
-    CHECK_OK(safe_open(&set, path, key));
+    CHECK_OK(foreign_open(&set, path, key));
     set.path = leaf;
     mem_free(&path);
 }
@@ -29,11 +29,11 @@ static void open_golden(const char *leaf, const char *key)
 static void has(const char *name, const char *shape, int p, int64_t (*index)(int64_t))
 {
     char text[128];
-    const SafeTensor *t = safe_find(&set, name);
+    const ForeignTensor *t = foreign_find_tensor(&set, name);
     CU_ASSERT_PTR_NOT_NULL_FATAL(t);
-    CU_ASSERT_STRING_EQUAL(safe_shape_text(t, text), shape);
+    CU_ASSERT_STRING_EQUAL(foreign_shape_text(t, text), shape);
     float *plain = mem_new((size_t)t->elements * sizeof *plain);
-    CHECK_OK(safe_read(&set, t, plain));
+    CHECK_OK(foreign_read(&set, t, plain));
     for (int64_t i = 0; i < t->elements; ++i) CU_ASSERT_EQUAL(plain[i], value(p, index(i)));
     mem_free(&plain);
 }
@@ -49,7 +49,7 @@ static void two_tensors(const char *leaf)
     CU_ASSERT_EQUAL(set.count, 2);
     has("a", "2x3", 0, same);
     has("b", "4", 1, same);
-    safe_close(&set);
+    foreign_close(&set);
 }
 
 static void plain(void)
@@ -126,7 +126,7 @@ static void views(void)
     has("one", "1", 0, one);
     /* the values of a 2x3x2x2 tensor do not depend on its strides */
     has("channels_last", "2x3x2x2", 3, same);
-    safe_close(&set);
+    foreign_close(&set);
 }
 
 /* a view of 3 x 2: the transpose of a base of 2 x 3 */
@@ -142,13 +142,13 @@ static void types(void)
     has("bf16", "5", 1, same);
     has("double", "5", 2, same);
     has("turned", "3x2", 3, turned_types);
-    safe_close(&set);
+    foreign_close(&set);
     open_golden("parameters.pth", NULL);
     CU_ASSERT_EQUAL(set.count, 3);
     has("embed", "3x2", 4, same);
     has("head", "3x2", 4, same);
     has("frozen", "2", 5, same);
-    safe_close(&set);
+    foreign_close(&set);
 }
 
 /* ---- choice of the group of tensors ---- */
@@ -156,8 +156,8 @@ static void types(void)
 static void refused_with(const char *leaf, const char *key, Status status, const char *why)
 {
     char *path = mem_format("tests/golden/pth/%s", leaf);
-    CHECK_FAILS(safe_open(&set, path, key), status, why);
-    safe_close(&set);
+    CHECK_FAILS(foreign_open(&set, path, key), status, why);
+    foreign_close(&set);
     mem_free(&path);
 }
 
@@ -168,22 +168,22 @@ static void groups(void)
     CU_ASSERT_EQUAL(set.count, 9);
     has("module.conv2d1.weight", "4x1x3x3", 0, same);
     has("module.dense1.bias", "3", 7, same);
-    safe_close(&set);
+    foreign_close(&set);
     open_golden("nested.pth", "ema");
-    CU_ASSERT_PTR_NOT_NULL_FATAL(safe_find(&set, "conv2d1.weight"));
-    CHECK_OK(safe_read(&set, safe_find(&set, "conv2d1.weight"), zero));
+    CU_ASSERT_PTR_NOT_NULL_FATAL(foreign_find_tensor(&set, "conv2d1.weight"));
+    CHECK_OK(foreign_read(&set, foreign_find_tensor(&set, "conv2d1.weight"), zero));
     for (int i = 0; i < 36; ++i) CU_ASSERT_EQUAL(zero[i], 0);
-    safe_close(&set);
+    foreign_close(&set);
     refused_with("nested.pth", "modle", ERR_USAGE, "there are model (9 tensors), ema (9 tensors)");
     refused_with("two.pth", NULL, ERR_DATA,
                  "choose one with --key: generator (9 tensors), discriminator (9 tensors)");
     open_golden("two.pth", "generator");
     has("dense1.weight", "3x16", 6, same);
-    safe_close(&set);
+    foreign_close(&set);
     refused_with("optimizer.pth", NULL, ERR_DATA, "optimizer_state (1 tensor)");
     open_golden("optimizer.pth", "optimizer_state");
     has("a", "2x3", 0, same);
-    safe_close(&set);
+    foreign_close(&set);
 }
 
 /* ---- refused files ---- */
@@ -224,13 +224,13 @@ static bool refused_or_right(const char *path)
 {
     float a[6];
     bool good = true;
-    Status st = safe_open(&set, path, NULL);
-    const SafeTensor *t = st == OK ? safe_find(&set, "a") : NULL;
-    if (st == OK && t && t->elements == 6 && safe_read(&set, t, a) == OK)
+    Status st = foreign_open(&set, path, NULL);
+    const ForeignTensor *t = st == OK ? foreign_find_tensor(&set, "a") : NULL;
+    if (st == OK && t && t->elements == 6 && foreign_read(&set, t, a) == OK)
         for (int i = 0; i < 6; ++i) good = good && a[i] == value(0, i);
     else
         good = st == ERR_DATA || (st == OK && !t);
-    safe_close(&set);
+    foreign_close(&set);
     return good;
 }
 
@@ -243,8 +243,8 @@ static void damaged(void)
     CHECK_OK(file_text("tests/golden/pth/plain.pth", 1 << 20, &text, &bytes));
     for (size_t n = 0; n < bytes; ++n) {
         fixture_write(path, text, n);
-        CU_ASSERT_EQUAL(safe_open(&set, path, NULL), ERR_DATA);
-        safe_close(&set);
+        CU_ASSERT_EQUAL(foreign_open(&set, path, NULL), ERR_DATA);
+        foreign_close(&set);
     }
     for (size_t i = 0; i < bytes; ++i)
         for (int bit = 0; bit < 8; bit += 7) {
@@ -259,14 +259,14 @@ static void damaged(void)
     for (int at = 3; at <= 8; at += 5) {
         ++local[at];
         fixture_write(path, text, bytes);
-        CHECK_FAILS(safe_open(&set, path, NULL), ERR_DATA,
+        CHECK_FAILS(foreign_open(&set, path, NULL), ERR_DATA,
                     "another header than the directory says");
-        safe_close(&set);
+        foreign_close(&set);
         --local[at];
     }
     fixture_write(path, text, bytes);
-    CHECK_OK(safe_open(&set, path, NULL));
-    safe_close(&set);
+    CHECK_OK(foreign_open(&set, path, NULL));
+    foreign_close(&set);
     mem_free(&text);
     mem_free(&path);
     fixture_clean(folder);
@@ -293,9 +293,9 @@ static void too_long(void)
     for (int length = MOST; length <= MOST + 1; ++length) {
         name[ENTRY + PACKED] = name[ENTRY + PLAIN] = (char)length;
         fixture_write(path, text, bytes);
-        CHECK_FAILS(safe_open(&set, path, NULL), ERR_DATA,
+        CHECK_FAILS(foreign_open(&set, path, NULL), ERR_DATA,
                     length > MOST ? "is impossibly large" : "does not have its checksum");
-        safe_close(&set);
+        foreign_close(&set);
     }
     mem_free(&text);
     mem_free(&path);

@@ -97,7 +97,7 @@ static Status infer_kind(OpKind op)
     LayerSize size = {0};
     LayerParam param[SPEC_PARAMS];
     TRY(layer_begin(&kind, &spec, &size));
-    return layer_infer(&kind, &spec, &size, param);
+    return layer_infer_shapes(&kind, &spec, &size, param);
 }
 
 static void layers(void)

@@ -24,7 +24,7 @@ static pid_t start_rank(int number, const char *token)
     watch_report_stage(START_MPI);
     for (;;) {
         watch_send_beat();
-        clock_rest(0.05);
+        clock_sleep(0.05);
     }
 }
 
@@ -133,11 +133,11 @@ static void test_nobody(void)
     start_watch_set_id(&starting, folder, id, 1);
     start_watch_init(&starting, 1, "while ranks start");
     CU_ASSERT_EQUAL_FATAL(lease_take(&lease, folder, 1), OK);
-    clock_rest(2);
+    clock_sleep(2);
     CU_ASSERT_PTR_NULL(start_watch_check(&starting, &watch, getpid()));
     lease_end(&lease);
     start_watch_set_id(&starting, folder, id, 2);
-    clock_rest(1);
+    clock_sleep(1);
     char *why = start_watch_check(&starting, &watch, getpid());
     CU_ASSERT_PTR_NOT_NULL_FATAL(why);
     CU_ASSERT_PTR_NOT_NULL(strstr(why, "no rank has reported"));

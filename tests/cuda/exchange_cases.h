@@ -19,10 +19,10 @@ static Status exchange_open(Rig *rig, Backend *backend, ExchangeKind kind, Shape
         part = whole;
         part.dim[2] -= 2 * (s->slice.whole - s->slice.count);
     }
-    const bool from_part = kind == EXCHANGE_GATHER || kind == EXCHANGE_KEYS;
+    const bool from_part = kind == EXCHANGE_ALL_GATHER || kind == EXCHANGE_KEYS;
     s->x[0] = dense_output(backend, from_part ? part : whole);
-    s->y = desc_plain(kind == EXCHANGE_SCATTER ? part : whole, DTYPE_F32);
-    s->w_count = kind == EXCHANGE_LEAVE || kind == EXCHANGE_SCATTER;
+    s->y = desc_plain(kind == EXCHANGE_REDUCE_SCATTER ? part : whole, DTYPE_F32);
+    s->w_count = kind == EXCHANGE_LEAVE || kind == EXCHANGE_REDUCE_SCATTER;
     if (s->w_count) s->w[0] = shape_of(1, whole.dim[2], 1, 1, 1);
     TRY(rig_plan(rig));
     CU_ASSERT_TRUE(desc_is_plain(s->x[0]) && desc_is_plain(s->y));

@@ -88,11 +88,11 @@ static void check_bad_label(const char *kind, Shape shape, int32_t bad)
     rig.spec.x[0] = desc_plain(shape, DTYPE_F32);
     CHECK_OK(rig_open(&rig, kind));
     const int64_t labels = loss_labels(&rig.spec),
-                  lines = shape_count(rig.spec.y.shape) / LOSS_RESULTS;
+                  lines = shape_count(rig.spec.y.shape) / LOSS_COLUMNS;
     const int64_t at = labels / 2 + 1;
     int32_t *label = mem_new((size_t)labels * sizeof *label);
     float *x = mem_new((size_t)shape_count(shape) * sizeof *x);
-    float *y = mem_new((size_t)(lines * LOSS_RESULTS) * sizeof *y);
+    float *y = mem_new((size_t)(lines * LOSS_COLUMNS) * sizeof *y);
     label[at] = bad;
     rig_set_labels(&rig, label, labels);
     fill(x, shape_count(shape), 1);
@@ -100,7 +100,7 @@ static void check_bad_label(const char *kind, Shape shape, int32_t bad)
     rig_forward(&rig);
     rig_get_y(&rig, y);
     for (int64_t i = 0; i < lines; ++i)
-        CU_ASSERT_EQUAL(isnan(y[i * LOSS_RESULTS]), i == at * lines / labels);
+        CU_ASSERT_EQUAL(isnan(y[i * LOSS_COLUMNS]), i == at * lines / labels);
     mem_free(&y);
     mem_free(&x);
     mem_free(&label);

@@ -81,7 +81,8 @@ static void take_values(Trainer *t, Outcome *left)
     for (int i = 0; i < t->graph->param_count; ++i)
         take(t, left, executor_param(t->executor, i), t->graph->param[i].elements);
     for (int i = 0; t->optim->average && i < t->optim->averaged_count; ++i)
-        take(t, left, t->optim->average + t->optim->piece[i].average, t->optim->piece[i].elements);
+        take(t, left, t->optim->average + t->optim->piece[i].average_offset,
+             t->optim->piece[i].elements);
 }
 
 /* Trains to the end and returns the result. Calls and waits are counted in the second to last

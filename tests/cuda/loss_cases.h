@@ -21,13 +21,13 @@ static Status loss_open(Rig *rig, Backend *device, const LossCase *c, bool over)
     rig->spec.x_count = 1;
     rig->spec.x[0] = desc_plain(c->x, DTYPE_F32);
     rig->spec.need_dx[0] = true;
-    TRY(layer_infer(layer_kind("softmax_loss"), &rig->spec, &rig->size, rig->param));
+    TRY(layer_infer_shapes(layer_kind("softmax_loss"), &rig->spec, &rig->size, rig->param));
     rig->spec.x[0] = dense_output(device, c->x);
     TRY(rig_plan(rig));
     rig_memory(rig);
     CU_ASSERT_EQUAL(rig->run.dx[0] == rig->run.x[0], over);
     rig->run.sample_count = c->rows;
-    rig->run.loss_scale = 0.125f;
+    rig->run.loss_factor = 0.125f;
     return OK;
 }
 

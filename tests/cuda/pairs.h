@@ -91,7 +91,7 @@ static Status pair_open(Pair *p, const OpCase *c, Backend *device)
         rig->spec.x_shared = p->adds;
         if (d == 1) {
             rig->spec.slices = p->slices;
-            rig->spec.tokens = p->tokens;
+            rig->spec.token_slices = p->tokens;
             rig->spec.slices_inputs = p->slices_inputs;
         }
         TRY(rig_open(rig, c->kind));
@@ -182,7 +182,7 @@ static void pair_give_labels(Pair *p)
     const OpReads reads = op_info(spec->kind)->reads;
     const int64_t count = shape_count(spec->x[0].shape), each = count / spec->x[0].shape.dim[0];
     /* gradients of the mean of many losses are small, and fp16 would lose their digits */
-    for (int d = 0; d < 2; ++d) p->rig[d].run.loss_scale = each > 4096 ? 4096 : 0.125f;
+    for (int d = 0; d < 2; ++d) p->rig[d].run.loss_factor = each > 4096 ? 4096 : 0.125f;
     fill(p->given, count, 1);
     if (reads == READS_BOXES)
         pair_give_boxes(p);
@@ -212,12 +212,12 @@ static void pair_compare(Pair *p, Part part, Bound bound, const char *tensor, in
  * and the index of the largest logit. */
 static void pair_compare_losses(Pair *p, int64_t lines)
 {
-    static const char *const column[LOSS_RESULTS] = {"loss", "how many are larger", "the largest"};
+    static const char *const column[LOSS_COLUMNS] = {"loss", "how many are larger", "the largest"};
     float *all[2] = {p->got[0], p->got[1]}, *one[2];
     for (int d = 0; d < 2; ++d) one[d] = mem_new((size_t)lines * sizeof *one[d]);
-    for (int c = 0; c < LOSS_RESULTS; ++c) {
+    for (int c = 0; c < LOSS_COLUMNS; ++c) {
         for (int d = 0; d < 2; ++d)
-            for (int64_t i = 0; i < lines; ++i) one[d][i] = all[d][i * LOSS_RESULTS + c];
+            for (int64_t i = 0; i < lines; ++i) one[d][i] = all[d][i * LOSS_COLUMNS + c];
         memcpy(p->got, one, sizeof p->got);
         pair_compare(p, PART_Y, c == 0 ? p->c->bound : allowed.equal, column[c], lines);
         memcpy(p->got, all, sizeof p->got);
@@ -264,7 +264,7 @@ static uint64_t pair_run(Pair *p)
         rig_get_y(&p->act, p->got[0]);
     }
     if (loss && !boxes)
-        pair_compare_losses(p, y_count / LOSS_RESULTS);
+        pair_compare_losses(p, y_count / LOSS_COLUMNS);
     else
         pair_compare(p, PART_Y, p->c->bound, "y", y_count);
     pair_give_before(p);

@@ -139,8 +139,8 @@ static void ranks_init(Ranks *all)
         all->exchange[r] = (Exchange){.rank = r,
                                       .size = SLICES,
                                       .user = all,
-                                      .gather = slices_gather,
-                                      .reduce = slices_reduce};
+                                      .all_gather = slices_gather,
+                                      .reduce_scatter = slices_reduce};
     }
 }
 

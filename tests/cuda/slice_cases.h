@@ -60,12 +60,12 @@ static Status slice_open(Rig *rig, Backend *backend, const SliceCase *c, int ran
     rig->spec.x_count = 1;
     rig->spec.x[0] = desc_plain(x, has_tokens(c) ? DTYPE_I32 : DTYPE_F32);
     rig->spec.need_dx[0] = !has_tokens(c);
-    TRY(layer_infer(layer_kind(c->kind), &rig->spec, &rig->size, rig->param));
+    TRY(layer_infer_shapes(layer_kind(c->kind), &rig->spec, &rig->size, rig->param));
     if (is_loss(c)) rig->spec.x[0] = dense_output(backend, x);
     TRY(rig_plan(rig));
     rig_memory(rig);
     if (c->rows) rig->run.sample_count = c->rows;
-    rig->run.loss_scale = 0.125f;
+    rig->run.loss_factor = 0.125f;
     return OK;
 }
 
@@ -174,8 +174,8 @@ static void slices_compare(SliceTest *t, Part part, Together how, Slices cut, co
 /* Compares the integer columns of a loss, and clears them. */
 static void slices_compare_counts(SliceTest *t, int64_t lines)
 {
-    for (int64_t i = 0; i < lines * LOSS_RESULTS; ++i)
-        if (i % LOSS_RESULTS > 0) {
+    for (int64_t i = 0; i < lines * LOSS_COLUMNS; ++i)
+        if (i % LOSS_COLUMNS > 0) {
             CU_ASSERT_EQUAL(t->gpu.out[0][i], t->got[i]);
             CU_ASSERT_EQUAL(t->cpu.out[0][i], t->got[i]);
             for (int r = 0; r < SLICES; ++r) t->cpu.out[r][i] = t->gpu.out[r][i] = t->got[i] = 0;
@@ -196,7 +196,7 @@ static void slices_run_forward(SliceTest *t)
     }
     for (int r = 1; r < SLICES && is_loss(t->c); ++r)
         CU_ASSERT_EQUAL(memcmp(t->gpu.out[0], t->gpu.out[r], (size_t)y.items * sizeof(float)), 0);
-    if (is_loss(t->c)) slices_compare_counts(t, y.items / LOSS_RESULTS);
+    if (is_loss(t->c)) slices_compare_counts(t, y.items / LOSS_COLUMNS);
     slices_compare(t, PART_Y, t->c->y, t->c->y == CUT ? t->cut_x : y, "y");
 }
 
@@ -282,7 +282,7 @@ static void check_bad_labels(Backend *device)
     for (int r = 0; r < SLICES; ++r) {
         rig_get_y(&t->gpu.rig[r], t->got);
         for (int i = 0; i < 4; ++i)
-            CU_ASSERT_EQUAL(!isnan(t->got[LOSS_RESULTS * i]), labels[i] >= 0 && labels[i] < 50);
+            CU_ASSERT_EQUAL(!isnan(t->got[LOSS_COLUMNS * i]), labels[i] >= 0 && labels[i] < 50);
     }
     slices_free(&t);
 }

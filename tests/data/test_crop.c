@@ -180,7 +180,7 @@ static void test_mix_shares(void)
         int cuts = 0;
         c.data.mixup = c.data.cutmix = alpha[k];
         for (int i = 0; i < 20000; ++i) {
-            Batch b = {.epoch = 1, .step = i / 4, .micro = i % 4};
+            MicroBatch b = {.epoch = 1, .step = i / 4, .micro = i % 4};
             Mix m = mix_choose(&set, &c, &b);
             cuts += m.is_cutmix;
             if (m.is_cutmix)
@@ -202,7 +202,7 @@ static void test_mix_rows(void)
     DataSet set = {.kind = DATA_IMAGE, .channels = 1, .height = 2, .width = 2};
     float x[16] = {1, 1, 1, 1, 2, 2, 2, 2, 4, 4, 4, 4, 0, 0, 0, 0}, spare[4];
     int32_t label[4] = {5, 6, 7, 0}, other[4] = {0};
-    Batch b = {.x = x, .labels = label, .labels_other = other, .rows = 3};
+    MicroBatch b = {.x = x, .labels = label, .labels_other = other, .rows = 3};
     mix_images(&(Mix){.share = 0.75f}, &set, &b, spare);
     mix_labels(&b);
     CU_ASSERT(x[0] == 1.75f && x[4] == 1.75f && x[8] == 3.5f && x[12] == 0);

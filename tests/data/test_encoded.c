@@ -63,7 +63,7 @@ static uint64_t stream_hash(const DataSet *set, const Config *c, bool training, 
                             int micro_batches)
 {
     Loader *l = NULL;
-    const Batch *b;
+    const MicroBatch *b;
     uint64_t hash = 0;
     int64_t each = set->channels * set->height * set->width;
     LoaderPlan plan = {.batch = 10,
@@ -187,7 +187,7 @@ static void test_bad_picture(void)
     spoil(&set, path, 17, 30);
     for (int workers = 1; workers <= 4; workers += 3) {
         Loader *l = NULL;
-        const Batch *b;
+        const MicroBatch *b;
         LoaderPlan plan = {
             .batch = 4, .micro_batch = 4, .micro_count = 1, .slots = 2, .workers = workers};
         CHECK_OK(loader_new(&l, &set, &c, plan));

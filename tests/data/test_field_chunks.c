@@ -206,7 +206,7 @@ static bool is_frame(const float *plane, int variable, int64_t frame)
 static void wait_for(int processes, int steps)
 {
     for (int p = 0; p < processes; ++p)
-        while (atomic_load(&shared->done[p]) < steps) clock_rest(1e-4);
+        while (atomic_load(&shared->done[p]) < steps) clock_sleep(1e-4);
 }
 
 /* Reads this process's samples of all epochs. A process is two steps ahead of the others at most,
@@ -222,7 +222,7 @@ static bool read_epochs(FieldReader *reader, int process, int processes)
         if (step == steps) wait_for(processes, steps);
         if (step == steps && process == 0)
             atomic_store(&shared->first_epoch, field_reader_unpacked(reader));
-        while (step == steps && atomic_load(&shared->first_epoch) == 0) clock_rest(1e-4);
+        while (step == steps && atomic_load(&shared->first_epoch) == 0) clock_sleep(1e-4);
         for (int i = 0; i < each; ++i) {
             const int64_t position = step % steps * BATCH + process * each + i;
             const int64_t sample = sampler_in_chunks(FRAMES, CHUNK, WINDOW, 3, epoch, position);

@@ -103,13 +103,13 @@ static void batches(void)
     Config *config = NULL;
     Loader *loader;
     FieldReader *reader;
-    const Batch *batch;
+    const MicroBatch *batch;
     int32_t label[PIXELS];
     char *word[] = {mem_text("data.variables={inputs: [x], targets: [{name: y, classes: 3}]}")};
     config_use_words(data_words, DATA_WORDS);
     CHECK_OK(config_load(&config, NULL, 1, word));
     CHECK_OK(data_set_open(set, config, plain_h5));
-    data_fields_rows(set, stats);
+    data_fields_list_stats(set, stats);
     CU_ASSERT_EQUAL(stats->count, 2);
     CU_ASSERT_EQUAL(data_fields_measured(set), 1);
     CHECK_OK(data_fields_measure(set, 1));

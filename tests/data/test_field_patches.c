@@ -67,7 +67,7 @@ static Status set_open(DataSet *set, Config **config, const char *variables, con
 
 /* Is a plane the window of a frame? NaN stands for pixels of other tiles, of which *missing are
  * counted. */
-static bool is_window(const float *plane, int frame, const FieldWindow *w, int *missing)
+static bool is_window(const float *plane, int frame, const FieldRect *w, int *missing)
 {
     for (int64_t i = 0; i < w->rows; ++i)
         for (int64_t k = 0; k < w->columns; ++k) {

@@ -37,7 +37,7 @@ static void test_images(void)
     /* An evaluation reads across the boundary of two files. */
     Config c = config_plain();
     Loader *l = NULL;
-    const Batch *b;
+    const MicroBatch *b;
     LoaderPlan plan = {.batch = 23, .micro_batch = 23, .micro_count = 1, .slots = 2};
     CHECK_OK(loader_new(&l, &set, &c, plan));
     CHECK_OK(loader_next(l, &b, NULL));

@@ -72,7 +72,7 @@ static const char *flat(const char *name, int n, int first, int bad, int most)
 }
 
 /* Does row r of the batch equal its sample? */
-static bool row_good(const Batch *b, int64_t r, bool bags)
+static bool row_good(const MicroBatch *b, int64_t r, bool bags)
 {
     for (int f = 0; f < F; ++f) {
         int begin = b->id_first[r * F + f], end = b->id_first[r * F + f + 1];
@@ -100,7 +100,7 @@ static void loads(const char *path, int64_t samples, bool bags)
         CHECK_OK(loader_new(&l, &set, &c, plan));
         int64_t seen = 0, steps = (1 + training) * ((samples + MICRO - 1) / MICRO), bad = 0;
         for (int64_t step = 0; l && step < steps; ++step) {
-            const Batch *b;
+            const MicroBatch *b;
             CHECK_OK(loader_next(l, &b, NULL));
             for (int64_t r = 0; r < b->rows; ++r) bad += !row_good(b, r, bags);
             bad += b->id_first[0] != 0;
@@ -132,7 +132,7 @@ static void bags(void)
         int all = bag_of(i, 0) + bag_of(i, 1) + bag_of(i, 2);
         if (all > most) most = all;
     }
-    CU_ASSERT_EQUAL(set.id_most, most);
+    CU_ASSERT_EQUAL(set.ids_per_sample_max, most);
 }
 
 static void several_files(void)

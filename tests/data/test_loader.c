@@ -19,7 +19,7 @@ static Loader *loader_of(const DataSet *set, const Config *c, LoaderPlan plan)
 /* Takes micro-batches and releases each at once. */
 static void pass_over(Loader *l, int count)
 {
-    const Batch *b;
+    const MicroBatch *b;
     for (int i = 0; i < count; ++i) {
         CHECK_OK(loader_next(l, &b, NULL));
         loader_release(l);
@@ -49,7 +49,7 @@ static void once_each(const DataSet *set, int replicas, int micro_batches, int m
                            .workers = 1 + (micro_batches + micro) % 3};
         Loader *l = loader_of(set, &c, plan);
         for (int64_t i = 0; l && i < 2 * steps * per_replica; ++i) {
-            const Batch *b;
+            const MicroBatch *b;
             CHECK_OK(loader_next(l, &b, NULL));
             int64_t epoch = i / (steps * per_replica), step = i / per_replica % steps;
             bad += b->epoch != epoch || b->step != step || b->micro != number[i % per_replica];
@@ -105,7 +105,7 @@ static void stream(const DataSet *set, const Config *c, int64_t epoch, int64_t s
                                        .training = true,
                                        .slots = slots});
     for (int i = 0; l && i < count; ++i) {
-        const Batch *b;
+        const MicroBatch *b;
         double wait = 0;
         CHECK_OK(loader_next(l, &b, &wait));
         hash[i] = hash_bytes(b->x, 16 * sizeof(float)) ^ hash_bytes(b->labels, 16) ^
@@ -150,7 +150,7 @@ static void evaluation(void)
             &set, &c,
             (LoaderPlan){
                 .batch = 16, .micro_batch = 4, .micro_first = r * 2, .micro_count = 2, .slots = 2});
-        const Batch *b;
+        const MicroBatch *b;
         int batches = 0;
         for (;; ++batches) {
             CHECK_OK(loader_next(l, &b, NULL));
@@ -180,7 +180,7 @@ static void several_out(void)
     enum { SLOTS = 5, ALL = 26 };
     DataSet set;
     Config c = config_plain();
-    const Batch *out[ALL] = {0}, *more;
+    const MicroBatch *out[ALL] = {0}, *more;
     uint64_t hash[ALL] = {0};
     int taken = 0, bad = 0;
     CHECK_OK(data_set_open(&set, &c, images_small("out.h5", 101, 3, false)));
@@ -224,7 +224,7 @@ static void parts(void)
                                            .skips_labels = skips_labels,
                                            .slots = 2});
         for (int64_t step = 0; l && step < 3; ++step) {
-            const Batch *b;
+            const MicroBatch *b;
             CHECK_OK(loader_next(l, &b, NULL));
             CU_ASSERT(b->step == step && b->micro == 1 && b->rows == (step < 2 ? 4 : 3));
             CU_ASSERT_EQUAL(b->x == NULL, skips_inputs);
@@ -252,7 +252,7 @@ static void targets(void)
     H5Fclose(file);
     DataSet set;
     Config c = config_plain();
-    const Batch *b;
+    const MicroBatch *b;
     Loader *l = NULL;
     CHECK_OK(data_set_open(&set, &c, path));
     LoaderPlan plan = {
@@ -281,7 +281,7 @@ static void sample_at_a_position(void)
     enum { N = 40, BATCH = 8 };
     DataSet set;
     Config c = config_plain();
-    const Batch *b;
+    const MicroBatch *b;
     int wrong = 0, others = 0;
     c.data.shuffle = SHUFFLE_CHUNKS;
     CHECK_OK(data_set_open(&set, &c, images_small("chunks.h5", N, 20, true)));
@@ -309,7 +309,7 @@ static void errors_come_out(void)
 {
     DataSet set;
     Config c = config_plain();
-    const Batch *b;
+    const MicroBatch *b;
     CHECK_OK(data_set_open(&set, &c, images_small("bad.h5", 40, 20, false)));
     set.classes = 13;
     Loader *l = loader_of(&set, &c,
@@ -331,7 +331,7 @@ static void not_finite(void)
 {
     double x[24], large[24], fine[24] = {0}, y[12];
     float single[24];
-    const Batch *b;
+    const MicroBatch *b;
     for (int i = 0; i < 24; ++i) single[i] = (float)(x[i] = large[i] = i % 7), y[i / 2] = i;
     x[13] = single[13] = NAN, large[13] = 1e39, y[9] = INFINITY;
     const struct {
@@ -366,7 +366,7 @@ static void file_shrinks(void)
 {
     DataSet set;
     Config c = config_plain();
-    const Batch *b;
+    const MicroBatch *b;
     Status st = OK;
     const char *path = images_small("gone.h5", 60000, 3, false);
     CHECK_OK(data_set_open(&set, &c, path));

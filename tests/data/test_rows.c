@@ -13,7 +13,7 @@
 
 static void kinds(void)
 {
-    CHECK_OK(data_rows_check());
+    CHECK_OK(data_tables_check());
     KIND_LACKS(array);
     KIND_LACKS(shape);
     KIND_LACKS(x);

@@ -219,7 +219,7 @@ static void read_steps(Seen *seen, const DataSet *set, const Config *c, int micr
                        .grid = {grids[0], grids[1]},
                        .levels = 2};
     Loader *l;
-    const Batch *b;
+    const MicroBatch *b;
     memset(seen, 0, sizeof *seen);
     CHECK_OK(loader_new(&l, set, c, plan));
     for (int i = 0; i < STEPS * BATCH / micro; ++i) {

@@ -28,13 +28,13 @@ static Rows rows_of(const char *path)
     CHECK_OK(reader_new(&reader, &r.set));
     size_t n = (size_t)r.set.samples;
     r.x = mem_new(n * (size_t)r.set.channels * sizeof *r.x);
-    r.ids = mem_new(n * (size_t)r.set.id_most * sizeof *r.ids);
+    r.ids = mem_new(n * (size_t)r.set.ids_per_sample_max * sizeof *r.ids);
     r.first = mem_new(n * (size_t)(r.set.fields + 1) * sizeof *r.first);
     r.y = mem_new(n * sizeof *r.y);
     for (int64_t i = 0; reader && i < r.set.samples; ++i) {
         CHECK_OK(reader_get(reader, i, r.x + i * r.set.channels, r.y + i, NULL));
-        CHECK_OK(
-            reader_get_ids(reader, i, r.ids + i * r.set.id_most, r.first + i * (r.set.fields + 1)));
+        CHECK_OK(reader_get_ids(reader, i, r.ids + i * r.set.ids_per_sample_max,
+                                r.first + i * (r.set.fields + 1)));
     }
     reader_free(&reader);
     return r;
@@ -149,7 +149,7 @@ static void movielens(void)
     CU_ASSERT(r.set.samples == 3 && r.set.fields == 5 && r.set.id_limit == 37);
     CU_ASSERT(r.ids[2] == 12 && r.ids[3] == 15 && r.ids[4] == 18 + 1 && r.ids[5] == 18 + 18);
     CU_ASSERT(r.first[5] == 6 && r.first[6 + 5] == 4);
-    const uint64_t *two = r.ids + 2 * r.set.id_most;
+    const uint64_t *two = r.ids + 2 * r.set.ids_per_sample_max;
     CU_ASSERT(two[0] == 2 && two[1] == 5 && two[2] == 14 && two[3] == 17 && two[5] == 36);
     /* ages 20 and 50, and the mean for the unknown user */
     CU_ASSERT(r.x[0] == 0.0f && fabsf(r.x[1] + 1) < 1e-6f && fabsf(r.x[2] - 1) < 1e-6f);

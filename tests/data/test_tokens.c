@@ -43,7 +43,7 @@ static Loader *loader_of(const DataSet *set, const Config *c, LoaderPlan plan)
 }
 
 /* Counts wrong values in a micro-batch; tokens or labels may be NULL. */
-static int batch_wrong(const Batch *b, int64_t n, int64_t context)
+static int batch_wrong(const MicroBatch *b, int64_t n, int64_t context)
 {
     int bad = b->x != NULL || b->targets != NULL;
     for (int64_t r = 0; r < n; ++r)
@@ -88,7 +88,7 @@ static void types(void)
             (LoaderPlan){
                 .batch = 8, .micro_batch = 8, .micro_count = 1, .training = true, .slots = 2});
         for (int k = 0; l && k < 6; ++k) {
-            const Batch *b;
+            const MicroBatch *b;
             CHECK_OK(loader_next(l, &b, NULL));
             CU_ASSERT_EQUAL(batch_wrong(b, 8, 9), 0);
             loader_release(l);
@@ -112,7 +112,7 @@ static void once_each(const DataSet *set, const Config *c, int replicas, int per
                            .slots = 3};
         Loader *l = loader_of(set, c, plan);
         for (int64_t i = 0; l && i < 2 * steps * per; ++i) {
-            const Batch *b;
+            const MicroBatch *b;
             CHECK_OK(loader_next(l, &b, NULL));
             int64_t epoch = i / (steps * per), first = b->step * batch + b->micro * micro;
             bad += b->epoch != epoch || b->step != i / per % steps || b->micro != r * per + i % per;
@@ -151,7 +151,7 @@ static void evaluation(void)
 {
     DataSet set;
     Config c = config_tokens(4);
-    const Batch *b;
+    const MicroBatch *b;
     int64_t next = 0;
     CHECK_OK(data_set_open(&set, &c, tokens_file("eval.h5", H5T_STD_U8LE, 93, VOCAB, 0)));
     Loader *l = loader_of(&set, &c,
@@ -189,7 +189,7 @@ static void parts(void)
                                            .skips_labels = skips_labels,
                                            .slots = 2});
         for (int64_t step = 0; l && step < 3; ++step) {
-            const Batch *b;
+            const MicroBatch *b;
             CHECK_OK(loader_next(l, &b, NULL));
             CU_ASSERT(b->step == step && b->micro == 1 && b->rows == (step < 2 ? 4 : 0));
             CU_ASSERT(!b->tokens == skips_inputs && !b->labels == skips_labels);
@@ -208,7 +208,7 @@ static void long_samples(void)
     enum { CONTEXT = 20000, N = 3 * CONTEXT + 17 };
     DataSet set;
     Config c = config_tokens(CONTEXT);
-    const Batch *b;
+    const MicroBatch *b;
     CHECK_OK(data_set_open(&set, &c, tokens_file("long.h5", H5T_STD_U32LE, N, VOCAB, 0)));
     Loader *l = loader_of(
         &set, &c,
@@ -268,7 +268,7 @@ static void other_names(void)
     H5Fclose(file);
     DataSet set;
     Config c = config_tokens(6);
-    const Batch *b;
+    const MicroBatch *b;
     c.data.x = (char *)"/ids";
     CHECK_OK(data_set_open(&set, &c, path));
     CU_ASSERT(set.kind == DATA_TOKENS && set.samples == 6 && set.vocab <= VOCAB);
@@ -289,7 +289,7 @@ static void refused(void)
     DataSet set;
     Config c = config_tokens(5);
     Loader *l = NULL;
-    const Batch *b;
+    const MicroBatch *b;
     LoaderPlan plan = {.batch = 4, .micro_batch = 4, .micro_count = 1, .slots = 2};
     CHECK_OK(data_set_open(&set, &c, tokens_file("bad.h5", H5T_STD_U16LE, 200, VOCAB, 0)));
     int64_t first = 0;

@@ -2,7 +2,7 @@
  * process, so any answer is possible. The first byte selects the kind of file. */
 #include "fuzz.h"
 #include "checkpoint/stored.h"
-#include "checkpoint/table.h"
+#include "checkpoint/tensor_table.h"
 #include "data/data_private.h"
 #include "data/set/facts.h"
 
@@ -29,7 +29,7 @@ static void changed_answer(const uint8_t *data, size_t size)
     if (!good) {
         FILE *out = open_memstream(&good, &bytes);
         if (!out) die("open_memstream");
-        table_read(path, sizeof path, out);
+        tensor_table_read(path, sizeof path, out);
         if (fclose(out) != 0 || bytes == 0) die("%s", path);
     }
     uint8_t *text = mem_new(bytes);

@@ -2,17 +2,17 @@
  * other bytes are a file of tensors or an index that names shards. */
 #include "fuzz.h"
 #include "checkpoint.h"
-#include "checkpoint/foreign/safe_set.h"
+#include "checkpoint/foreign/foreign_set.h"
 
 /* Parses an index. Its shards need not exist for that. */
 static void read_index(const uint8_t *data, size_t size)
 {
-    SafeSet set;
+    ForeignSet set;
     char *path = mem_format("%s.json", fuzz_out());
     FILE *file = fopen(path, "wb");
     if (!file || fwrite(data, 1, size, file) != size || fclose(file) != 0) die("%s", path);
-    (void)safe_open(&set, path, NULL);
-    safe_close(&set);
+    (void)foreign_open(&set, path, NULL);
+    foreign_close(&set);
     unlink(path);
     mem_free(&path);
 }

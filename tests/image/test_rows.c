@@ -22,7 +22,7 @@ static const char *version(void)
 
 static void codecs(void)
 {
-    CHECK_OK(image_rows_check());
+    CHECK_OK(image_codecs_check());
     const ImageCodec good = {.version = version, .read_header = read_header, .decode = decode};
     CHECK_OK(image_codec_check("GIF", &good));
     ImageCodec codec = good;

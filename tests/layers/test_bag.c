@@ -72,7 +72,7 @@ static void rig_bag(Rig *rig, Backend *backend, const char *attrs, int samples, 
     rig->size.fields = fields;
     rig->spec.x_count = 1;
     rig->spec.x[0] = desc_plain(shape_of(2, samples, 4, 1, 1), DTYPE_F32);
-    CHECK_OK(layer_infer(layer_kind("bag"), &rig->spec, &rig->size, rig->param));
+    CHECK_OK(layer_infer_shapes(layer_kind("bag"), &rig->spec, &rig->size, rig->param));
     CU_ASSERT_EQUAL(rig->spec.w_count, 0);
     CHECK_OK(rig_plan(rig));
     rig_memory(rig);
@@ -196,7 +196,8 @@ static void refused(const char *attrs, int fields, uint64_t id_limit, const char
     rig.size.id_limit = id_limit;
     rig.spec.x_count = 1;
     rig.spec.x[0] = desc_plain(shape_of(2, 4, 4, 1, 1), DTYPE_F32);
-    CHECK_FAILS(layer_infer(layer_kind("bag"), &rig.spec, &rig.size, rig.param), ERR_CONFIG, why);
+    CHECK_FAILS(layer_infer_shapes(layer_kind("bag"), &rig.spec, &rig.size, rig.param), ERR_CONFIG,
+                why);
 }
 
 static void test_refused(void)

@@ -271,7 +271,7 @@ static void give(Rig *rig, const Case *c)
     }
     if (c->rows) rig->run.sample_count = c->rows;
     rig->run.training = !c->eval;
-    rig->run.loss_scale = c->loss_scale;
+    rig->run.loss_factor = c->loss_scale;
 }
 
 /* Updates running statistics as the trainer does, from the micro-batch's own in dw. */

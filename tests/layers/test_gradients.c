@@ -46,7 +46,7 @@ static void make_projection(Numbers *n, const Rig *rig)
             real = n->y_count / samples * rig->run.sample_count;
     n->projection = make(FILL_PLAIN, 77, n->y_count);
     for (int64_t i = 0; i < n->y_count; ++i) {
-        if (is_loss(rig)) n->projection[i] = i % LOSS_RESULTS == 0 ? rig->run.loss_scale : 0;
+        if (is_loss(rig)) n->projection[i] = i % LOSS_COLUMNS == 0 ? rig->run.loss_factor : 0;
         if (i >= real) n->projection[i] = 0;
     }
 }
@@ -119,7 +119,7 @@ static void give_rest(Rig *rig)
     }
     rig->run.seed = 5;
     rig->run.step = 9;
-    rig->run.loss_scale = is_loss(rig) ? 0.5f : 1;
+    rig->run.loss_factor = is_loss(rig) ? 0.5f : 1;
     mem_free(&labels);
     mem_free(&sample);
 }

@@ -30,7 +30,7 @@ static Status set(Layer *l, const char *key, const char *value)
 
 static Status infer(Layer *l)
 {
-    return layer_infer(l->kind, &l->spec, &l->size, l->param);
+    return layer_infer_shapes(l->kind, &l->spec, &l->size, l->param);
 }
 
 static void check_shape(Shape got, Shape want)
@@ -184,7 +184,7 @@ static void shapes(void)
     check_shape(l.spec.w[0], shape_of(1, 7, 1, 1, 1));
     l = layer_of("softmax_loss", shape_of(3, 2, 5, 7, 1));
     CHECK_OK(infer(&l));
-    check_shape(l.spec.y.shape, shape_of(2, 10, LOSS_RESULTS, 1, 1));
+    check_shape(l.spec.y.shape, shape_of(2, 10, LOSS_COLUMNS, 1, 1));
     l = layer_of("embedding", shape_of(2, 2, 5, 1, 1));
     l.spec.x[0].dtype = DTYPE_I32;
     CHECK_OK(set(&l, "vocab", "100"));

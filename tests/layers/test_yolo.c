@@ -173,7 +173,7 @@ static void overlaps(void)
 enum { SAMPLES = 5, CHANNELS = 3 * 9, SIDE = 24, LEVEL_NUMBERS = SAMPLES * CHANNELS * SIDE * SIDE };
 
 typedef struct Result {
-    float y[SAMPLES * LOSS_RESULTS];
+    float y[SAMPLES * LOSS_COLUMNS];
     /* gradient of the largest level, plain order */
     float dx[LEVEL_NUMBERS];
 } Result;
@@ -232,8 +232,8 @@ static void bits(void)
     }
     run_loss(2, 8, other, b);
     for (int i = 0; i < SAMPLES; ++i) {
-        CU_ASSERT(memcmp(a->y + other[i] * LOSS_RESULTS, b->y + i * LOSS_RESULTS,
-                         LOSS_RESULTS * sizeof *a->y) == 0);
+        CU_ASSERT(memcmp(a->y + other[i] * LOSS_COLUMNS, b->y + i * LOSS_COLUMNS,
+                         LOSS_COLUMNS * sizeof *a->y) == 0);
         CU_ASSERT(memcmp(a->dx + other[i] * EACH, b->dx + i * EACH, EACH * sizeof *a->dx) == 0);
     }
     mem_free(&a);

@@ -22,7 +22,7 @@ static inline void param_set(const Graph *graph, int param, const float *plain, 
 static inline void arena_init(const Graph *graph, uint64_t seed, float *arena)
 {
     for (int i = 0; i < graph->param_count; ++i) {
-        if (graph->param[i].tied >= 0) continue;
+        if (graph->param[i].tied_param >= 0) continue;
         float *plain = mem_new((size_t)shape_count(graph->param[i].shape) * sizeof *plain);
         param_init(graph, i, seed, plain);
         param_set(graph, i, plain, arena);

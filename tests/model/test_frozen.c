@@ -13,7 +13,7 @@ static void check_frozen(const char *text, Desc input, const char *const *names,
         --count;
     }
     CU_ASSERT_EQUAL(count, 0);
-    CU_ASSERT_EQUAL(graph_param_count(graph) - graph_trained_count(graph), still);
+    CU_ASSERT_EQUAL(graph_param_elements(graph) - graph_trained_elements(graph), still);
     graph_free(&graph);
 }
 

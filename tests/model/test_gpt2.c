@@ -23,8 +23,8 @@ static void counts(void)
         Graph *g = graph_of(row[i].config, tokens(2, 1024), 50257);
         CU_ASSERT_PTR_NOT_NULL_FATAL(g);
         int64_t depth = row[i].depth, width = row[i].width, length = 1024;
-        CU_ASSERT_EQUAL(graph_param_count(g), row[i].params);
-        CU_ASSERT_EQUAL(graph_forward_macs(g),
+        CU_ASSERT_EQUAL(graph_param_elements(g), row[i].params);
+        CU_ASSERT_EQUAL(graph_sample_macs(g),
                         (double)(length * (12 * depth * width * width + 50257 * width) +
                                  depth * width * length * (length + 1)));
         CU_ASSERT(
@@ -38,14 +38,14 @@ static void own_size(void)
     Graph *g = graph_of("model: {name: gpt2}", tokens(2, 256), 65);
     CU_ASSERT_PTR_NOT_NULL_FATAL(g);
     int64_t c = 384, formula = 65 * c + 256 * c + 6 * (12 * c * c + 13 * c) + 2 * c;
-    CU_ASSERT_EQUAL(graph_param_count(g), formula);
+    CU_ASSERT_EQUAL(graph_param_elements(g), formula);
     CU_ASSERT_EQUAL(g->node[index_of(g, "h.5.attn")].spec.heads, 6);
     graph_free(&g);
     g = graph_of("model: {name: gpt2, layers: 2, width: 64, heads: 4, context: 32}", tokens(3, 20),
                  300);
     CU_ASSERT_PTR_NOT_NULL_FATAL(g);
     formula = 300 * 64 + 32 * 64 + 2 * (12 * 64 * 64 + 13 * 64) + 2 * 64;
-    CU_ASSERT_EQUAL(graph_param_count(g), formula);
+    CU_ASSERT_EQUAL(graph_param_elements(g), formula);
     CU_ASSERT(index_of(g, "h.1.mlp.c_proj") >= 0 && index_of(g, "h.2.ln_1") < 0);
     graph_free(&g);
 }
@@ -126,8 +126,8 @@ static void tied_storage(void)
     CHECK_OK(graph_plan(g, backend));
     int head = g->param_count - 1;
     const Param *p = &g->param[head], *wte = &g->param[0];
-    CU_ASSERT_EQUAL(p->tied, 0);
-    for (int i = 0; i < head; ++i) CU_ASSERT_EQUAL(g->param[i].tied, -1);
+    CU_ASSERT_EQUAL(p->tied_param, 0);
+    for (int i = 0; i < head; ++i) CU_ASSERT_EQUAL(g->param[i].tied_param, -1);
     CU_ASSERT(p->offset == wte->offset && p->elements == wte->elements);
     const Param *last = &g->param[head - 1];
     CU_ASSERT(g->arena_elements >= last->offset + last->elements &&
@@ -250,7 +250,7 @@ static void ties(void)
     Graph *g = graph_of(pair, tokens(2, 8), 9);
     int e = index_of(g, "e"), n = index_of(g, "n"), a = index_of(g, "a");
     int b = index_of(g, "b"), c = index_of(g, "c");
-    int64_t before = graph_param_count(g);
+    int64_t before = graph_param_elements(g);
     CHECK_FAILS(graph_tie(g, a, 0, "e.weight"), ERR_CONFIG,
                 "a.weight is 4x4 and cannot be tied to e.weight, which is 9x4");
     CHECK_FAILS(graph_tie(g, b, 0, "e.wieght"), ERR_CONFIG, "did you mean 'e.weight'");
@@ -259,11 +259,11 @@ static void ties(void)
     CHECK_FAILS(graph_tie(g, a, 1, "n.bias"), ERR_CONFIG,
                 "only dense, embedding, positions and numeric_embedding");
     CHECK_FAILS(graph_tie(g, n, 2, "e.weight"), ERR_BUG, "no parameter 2");
-    CU_ASSERT_EQUAL(graph_param_count(g), before);
+    CU_ASSERT_EQUAL(graph_param_elements(g), before);
     CHECK_OK(graph_tie(g, b, 0, "e.weight"));
-    CU_ASSERT_EQUAL(graph_param_count(g), before - 36);
+    CU_ASSERT_EQUAL(graph_param_elements(g), before - 36);
     CHECK_OK(graph_tie(g, c, 1, "b.bias"));
-    CU_ASSERT_EQUAL(graph_param_count(g), before - 45);
+    CU_ASSERT_EQUAL(graph_param_elements(g), before - 45);
     CU_ASSERT(g->node[e].spec.plain_weight && g->node[b].spec.plain_weight);
     CU_ASSERT_FALSE(g->node[a].spec.plain_weight);
     graph_free(&g);
@@ -278,7 +278,7 @@ static void tie_chain(void)
     CHECK_OK(graph_tie(g, 1, 0, "a.weight"));
     CHECK_OK(graph_tie(g, 2, 0, "b.weight"));
     const Param *c = param_named(g, "c.weight");
-    CU_ASSERT_EQUAL(c ? c->tied : -1, 0);
+    CU_ASSERT_EQUAL(c ? c->tied_param : -1, 0);
     graph_free(&g);
 }
 

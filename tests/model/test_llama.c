@@ -30,7 +30,7 @@ static void counts(void)
          1100048384}};
     for (size_t i = 0; i < sizeof row / sizeof row[0]; ++i) {
         Graph *g = graph_of(row[i].config, tokens(2, 16), row[i].vocab);
-        CU_ASSERT_EQUAL(graph_param_count(g), row[i].params);
+        CU_ASSERT_EQUAL(graph_param_elements(g), row[i].params);
         graph_free(&g);
     }
 }
@@ -74,7 +74,7 @@ static void attributes(void)
     CU_ASSERT_EQUAL(attention_kv_heads(&attention->spec), 1);
     CU_ASSERT_EQUAL(node_named(g, "layers.0.input_layernorm")->spec.eps, 1e-6f);
     CU_ASSERT_EQUAL(node_named(g, "layers.1.mlp.act")->spec.y.shape.dim[2], 192);
-    CU_ASSERT_EQUAL(g->param[g->param_count - 1].tied, 0);
+    CU_ASSERT_EQUAL(g->param[g->param_count - 1].tied_param, 0);
     CU_ASSERT(node_named(g, "dropout") && node_named(g, "layers.1.mlp.dropout"));
     graph_free(&g);
 }

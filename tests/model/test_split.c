@@ -67,7 +67,7 @@ static void test_gpt(void)
         CU_ASSERT_EQUAL(node_named(g, "loss")->spec.slice.count, vocab[r]);
         CU_ASSERT_EQUAL(node_named(g, "drop")->spec.slice.first, 4 * r);
         CU_ASSERT_EQUAL(node_named(g, "wpe")->spec.slice.whole, 12);
-        CU_ASSERT_EQUAL(graph_param_count(g), graph_param_count(g->undivided));
+        CU_ASSERT_EQUAL(graph_param_elements(g), graph_param_elements(g->undivided));
         close_split(&s);
     }
 }
@@ -334,7 +334,7 @@ static void test_slices(void)
             }
             CU_ASSERT_EQUAL(node_named(s.graph, "h.0.attn.c_attn")->spec.slices.parts, 3);
             CU_ASSERT_EQUAL(node_named(s.graph, "h.0.attn.c_attn")->spec.slices.units, 5);
-            CU_ASSERT_EQUAL(node_named(s.graph, "h.0.ln_1")->spec.tokens.total, 4);
+            CU_ASSERT_EQUAL(node_named(s.graph, "h.0.ln_1")->spec.token_slices.total, 4);
             const int64_t heads =
                 slice_first(5, 4, 4 / ranks * (r + 1)) - slice_first(5, 4, 4 / ranks * r);
             CU_ASSERT_EQUAL(node_named(s.graph, "h.0.attn")->spec.heads, heads);

@@ -54,7 +54,7 @@ static void test_tables(void)
     CHECK_OK(build(&g, two_bags, (GraphIds){.fields = FIELDS}));
     check_two_bags(g);
     int64_t params = (3 * 4 + 4) + (13 * 2 + 2);
-    CU_ASSERT_EQUAL(graph_param_count(g), params);
+    CU_ASSERT_EQUAL(graph_param_elements(g), params);
     CU_ASSERT_EQUAL(graph_table_value_count(g, false), 100);
     int nodes = g->node_count;
     CHECK_OK(graph_fuse(g, &backend_cpu));
@@ -147,8 +147,8 @@ static void test_models(void)
         snprintf(text, sizeof text, "model: {%s}\ntrain: {loss: sigmoid}\n", row[i].model);
         Config *config = config_of(text);
         CHECK_OK(graph_build_ids(&g, config, x, (GraphIds){.fields = 26}, 1));
-        CU_ASSERT_EQUAL(graph_param_count(g), row[i].dense);
-        CU_ASSERT_EQUAL(graph_param_count(g) + graph_table_value_count(g, false), row[i].all);
+        CU_ASSERT_EQUAL(graph_param_elements(g), row[i].dense);
+        CU_ASSERT_EQUAL(graph_param_elements(g) + graph_table_value_count(g, false), row[i].all);
         for (int t = 0; t < g->table_count; ++t) CU_ASSERT_EQUAL(g->table[t].hashed, i < 3);
         graph_free(&g);
         CHECK_FAILS(graph_build(&g, config, x, 1), ERR_CONFIG, "bag needs data with ids");

@@ -108,11 +108,11 @@ static void table(void)
         const Row *row = &rows[i];
         Case c = case_of(row->config, images(1, row->channels, row->image), row->classes, NULL);
         shrink(&c, row->sparsity, 1);
-        CU_ASSERT_EQUAL(graph_param_count(c.after), row->params);
-        CU_ASSERT_EQUAL(graph_forward_macs(c.after), row->macs);
-        if (graph_param_count(c.after) != row->params)
+        CU_ASSERT_EQUAL(graph_param_elements(c.after), row->params);
+        CU_ASSERT_EQUAL(graph_sample_macs(c.after), row->macs);
+        if (graph_param_elements(c.after) != row->params)
             printf("  %s at %g: %lld parameters, %.0f MACs\n", row->config, row->sparsity,
-                   (long long)graph_param_count(c.after), graph_forward_macs(c.after));
+                   (long long)graph_param_elements(c.after), graph_sample_macs(c.after));
         case_free(&c);
     }
 }

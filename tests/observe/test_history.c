@@ -77,7 +77,7 @@ static void running(void)
     begin("{\"step\":5,\"steps\":5,\"ranks\":1,\"measured\":{\"compute\":2}}\n"
           "{\"start\":1000,\"startup_s\":2,\"step\":3,\"earlier_step\":5,\"earlier_end\":9}\n",
           "{\"step\":3,\"loss\":1}\n{\"step\":9,\"loss\":1}\n{\"step\":10,\"lo");
-    MetricsEnd metrics = metrics_end(folder);
+    MetricsEnd metrics = metrics_read_end(folder);
     CU_ASSERT_EQUAL(metrics.step, 9);
     CU_ASSERT(metrics.changed > 1.7e9);
     CHECK_OK(ledger_read(folder, &h));
@@ -132,7 +132,7 @@ static void written(void)
     begin(NULL, NULL);
     CHECK_OK(ledger_read(folder, &h));
     CU_ASSERT_EQUAL(h.starts, 0);
-    CU_ASSERT_EQUAL(metrics_end(folder).step, 0);
+    CU_ASSERT_EQUAL(metrics_read_end(folder).step, 0);
     end();
 }
 

@@ -62,7 +62,7 @@ static void job_close(Job *job)
 
 static const float *average_of(const Job *job, int range)
 {
-    return job->optim->average + job->optim->piece[range].average;
+    return job->optim->average + job->optim->piece[range].average_offset;
 }
 
 /* Makes update number t; the running mean moves before it, as in a step. */
@@ -187,7 +187,7 @@ enum { WARM = 4, STEPS = 10 };
 
 static UpdateRates rates_of(const Config *config, int step)
 {
-    const LrState state = lr_state();
+    const LrState state = lr_state_initial();
     return rates_at(config, &state, &(LrSteps){.step = step, .steps = STEPS, .steps_per_epoch = 5});
 }
 
@@ -209,7 +209,7 @@ static void rates(void)
         CU_ASSERT_EQUAL(r.warm, f);
     }
     /* a rate that a hook has requested scales all */
-    LrState state = lr_state();
+    LrState state = lr_state_initial();
     state.lr = 0.25;
     CU_ASSERT_DOUBLE_EQUAL(rates_at(config, &state, &(LrSteps){1, STEPS, 5, 0}).bias_lr,
                            (2 + (0.5 - 2) / 2) / 2, 1e-15);

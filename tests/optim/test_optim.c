@@ -115,7 +115,7 @@ static void every_case(void)
 
 static double rate_at(const Config *config, int64_t step, int64_t steps, int64_t per_epoch)
 {
-    LrState state = lr_state();
+    LrState state = lr_state_initial();
     return lr_at(config, &state, &(LrSteps){step, steps, per_epoch, 0});
 }
 
@@ -157,7 +157,7 @@ static void golden_plateaus(void)
         if (sscanf(line, "plateau %d %7s %n", &count, better, &begin) != 2) continue;
         snprintf(title, sizeof title, "%.*s", (int)strcspn(line, "\n"), line);
         Config *config = config_of(line + begin);
-        LrState state = lr_state();
+        LrState state = lr_state_initial();
         CHECK_OK(lr_check(config));
         CU_ASSERT_TRUE(lr_depends_on_evaluations(config));
         CU_ASSERT_TRUE_FATAL(count <= MOST);
@@ -183,7 +183,7 @@ static void curve_states(void)
 {
     char a[] = "optim.lr=0.5 optim.lr_schedule=plateau optim.patience=0 optim.warmup_steps=4";
     Config *config = config_of(a);
-    LrState state = lr_state();
+    LrState state = lr_state_initial();
     for (int64_t s = 1; s < 4; ++s) lr_evaluated(config, &state, &(LrSteps){s, 10, 2, 0}, 7, false);
     CU_ASSERT(isnan(state.best) && state.falls == 0);
     lr_evaluated(config, &state, &(LrSteps){4, 10, 2, 0}, 8, false);

@@ -130,7 +130,8 @@ static void no_parts(void)
     Backend *backend = backend_of(1);
     Optim *optim = NULL;
     const int64_t first = 0, count = 32, at = 0;
-    OptimShard share = {.first = &first, .count = &count, .value = &at, .gradient = &at};
+    OptimShard share = {
+        .first = &first, .count = &count, .value_offset = &at, .grad_arena_offset = &at};
     OptimRange range = {.elements = 64, .tensor = {.name = "m", .shape = shape_of(2, 8, 8, 1, 1)}};
     share.gather = never;
     CHECK_FAILS(optim_new_shard(&optim, config, backend, &range, 1, &share), ERR_BUG,

@@ -82,8 +82,11 @@ static void gather(void *user, double *chunk, int sets)
 static void shares(void)
 {
     static const int64_t zero[] = {0, 0}, count[] = {0, SCALES};
-    const OptimShard share = {
-        .first = zero, .count = count, .value = zero, .gradient = zero, .gather = gather};
+    const OptimShard share = {.first = zero,
+                              .count = count,
+                              .value_offset = zero,
+                              .grad_arena_offset = zero,
+                              .gather = gather};
     float w[N], g[N], g0[N];
     Optim *optim = NULL;
     Backend *backend = backend_new();

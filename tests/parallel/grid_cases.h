@@ -10,7 +10,7 @@ static void check_part(const World *part, const int *want, int count)
 {
     int mine = test_world.rank, found[16] = {0};
     CU_ASSERT_EQUAL_FATAL(part->size, count);
-    world_gather(part, &mine, sizeof mine, found);
+    world_allgather(part, &mine, sizeof mine, found);
     for (int r = 0; r < count; ++r) CU_ASSERT_EQUAL(found[r], want[r]);
     CU_ASSERT_EQUAL(want[part->rank], mine);
     CU_ASSERT_EQUAL(part->node_size, count);

@@ -268,7 +268,7 @@ static void broadcast_and_gather(void)
         CU_ASSERT_EQUAL(data[999], letter);
     }
     int64_t mine[2] = {test_world.rank, -test_world.rank}, all[2 * RANKS_MAX] = {0};
-    world_gather(&test_world, mine, sizeof mine, all);
+    world_allgather(&test_world, mine, sizeof mine, all);
     for (int r = 0; r < test_world.size; ++r) {
         CU_ASSERT_EQUAL(all[2 * r], r);
         CU_ASSERT_EQUAL(all[2 * r + 1], -r);

@@ -91,7 +91,7 @@ static void whole_numbers_are_added(void)
     /* a number that a double cannot represent exactly, and a negative one */
     int64_t data[] = {((int64_t)1 << 60) / world->size + world->rank, -world->rank, 0},
             ranks = world->size;
-    world_add(world, data, 3);
+    world_allreduce(world, data, 3);
     CU_ASSERT_EQUAL(data[0], ((int64_t)1 << 60) / ranks * ranks + ranks * (ranks - 1) / 2);
     CU_ASSERT_EQUAL(data[1], -ranks * (ranks - 1) / 2);
     CU_ASSERT_EQUAL(data[2], 0);
@@ -107,7 +107,7 @@ static void one_number_of_each_is_kept(void)
     double *data = mem_new((size_t)count * sizeof *data);
     for (int k = 0; k < EACH; ++k)
         data[world->rank * EACH + k] = 1e-300 * (k + 1) / 3 + world->rank * 1e300 / 7;
-    world_merge(world, data, count);
+    world_allreduce_disjoint(world, data, count);
     for (int r = 0; r < world->size; ++r)
         for (int k = 0; k < EACH; ++k) {
             double want = 1e-300 * (k + 1) / 3 + r * 1e300 / 7;

@@ -41,7 +41,7 @@ static void test_sets(void)
     for (size_t b = 0; b < sizeof noise; ++b) noise[b] = (unsigned char)(rand() >> 8);
     for (int width = 1; width <= 7; width += width < 3 ? 1 : 4) {
         World world = world_of_nodes(test_world, width);
-        int *node = world_nodes(&world);
+        int *node = world_node_leaders(&world);
         for (int r = 0; r < world.size; ++r) CU_ASSERT_EQUAL(node[r], r / width * width);
         for (size_t k = 0; k < sizeof sets / sizeof *sets; ++k)
             for (int root = 0; root < world.size; ++root)
@@ -58,7 +58,7 @@ static void test_sets(void)
 static void test_alone(void)
 {
     World world = world_alone();
-    int member = 0, *node = world_nodes(&world);
+    int member = 0, *node = world_node_leaders(&world);
     unsigned char mine = 7;
     MulticastPlace place = multicast_place(&member, 1, node, 0);
     Multicast multicast;

@@ -16,7 +16,7 @@ static Counted count_messages(const Comm *comm, const int64_t *before)
     int64_t mine[2] = {comm->message_count - before[0], comm->message_bytes - before[1]};
     int64_t all[2 * RANKS_MAX] = {0};
     Counted counted = {0};
-    world_gather(&test_world, mine, sizeof mine, all);
+    world_allgather(&test_world, mine, sizeof mine, all);
     for (int r = 0; r < comm->size; ++r) {
         double messages = (double)all[2 * r];
         if (messages > counted.most) counted.most = messages;

@@ -152,10 +152,10 @@ static int play_step(Deal deal, int micro_batches_global, int dp)
     for (int k = levels; k < LEVELS; ++k)
         for (int e = 0; e < WIDTH; ++e) s.partial[k][e] = 77;
     for (int micro = 0; micro < s.micro_batches; ++runs) {
-        MicroRun run = deal_run(deal, micro, s.micro_batches);
+        MicroRun run = deal_micro_run(deal, micro, s.micro_batches);
         CU_ASSERT_EQUAL_FATAL(run.first, micro);
         for (int i = 0; i < run.count; ++i)
-            CU_ASSERT_EQUAL(deal_run(deal, micro + i, s.micro_batches).first, micro);
+            CU_ASSERT_EQUAL(deal_micro_run(deal, micro + i, s.micro_batches).first, micro);
         for (int r = 0; r < dp; ++r) add_run(&s, r, run);
         push_run(&s, run);
         micro += run.count;

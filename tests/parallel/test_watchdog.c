@@ -92,7 +92,7 @@ static void sum(Rank *r)
 {
     int64_t one = 1;
     step_without_2(r);
-    world_add(&r->world, &one, 1);
+    world_allreduce(&r->world, &one, 1);
 }
 
 /* Rank 0 waits for the part of rank 2. */

@@ -92,7 +92,7 @@ static void alone(void)
     CHECK_FAILS(status_agree(&world, fail(ERR_IO, "disk full")), ERR_IO, "disk full");
     int data = 5, all = 0;
     world_bcast(&world, &data, sizeof data, 0);
-    world_gather(&world, &data, sizeof data, &all);
+    world_allgather(&world, &data, sizeof data, &all);
     CU_ASSERT_EQUAL(all, 5);
     world_barrier(&world);
     world_fini(&world);

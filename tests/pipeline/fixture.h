@@ -59,7 +59,7 @@ typedef struct Fixture {
     /* number of rows of the loss per sample */
     int64_t lines;
     /* batch: the micro-batches; lent: the copies that are lent to the executor */
-    Batch batch[MICROS_MOST], lent[MICROS_MOST];
+    MicroBatch batch[MICROS_MOST], lent[MICROS_MOST];
     /* taken: number of copies lent so far; given: number of copies returned so far; most: largest
      * number that may be lent at a time */
     int taken, given, most;
@@ -69,16 +69,16 @@ typedef struct Fixture {
 
 /* ---- data ---- */
 
-static inline Batch batch_new(const Fixture *f, bool data, bool labels)
+static inline MicroBatch batch_new(const Fixture *f, bool data, bool labels)
 {
-    Batch b = {.sample = mem_new(MICRO * sizeof *b.sample)};
+    MicroBatch b = {.sample = mem_new(MICRO * sizeof *b.sample)};
     if (data && f->how.side > 0) b.x = mem_new(desc_bytes(f->input));
     if (data && f->how.side == 0) b.tokens = mem_new(desc_bytes(f->input));
     if (labels) b.labels = mem_new((size_t)(MICRO * f->lines) * sizeof *b.labels);
     return b;
 }
 
-static inline void batch_free(Batch *b)
+static inline void batch_free(MicroBatch *b)
 {
     mem_free(&b->x);
     mem_free(&b->tokens);
@@ -86,13 +86,13 @@ static inline void batch_free(Batch *b)
     mem_free(&b->sample);
 }
 
-static inline void *batch_data(const Batch *b)
+static inline void *batch_data(const MicroBatch *b)
 {
     return b->tokens ? (void *)b->tokens : b->x;
 }
 
 /* Sets the true boxes of a micro-batch: two for each sample, none for padding. */
-static inline void set_boxes(Batch *b)
+static inline void set_boxes(MicroBatch *b)
 {
     static float row[2 * MICRO][BOX_NUMBERS] = {
         {1, 0.3f, 0.5f, 0.4f, 0.3f}, {8, 0.7f, 0.2f, 0.9f, 1}, {0, 0.5f, 0.5f, 0.2f, 0.6f},
@@ -107,7 +107,7 @@ static inline void set_boxes(Batch *b)
 }
 
 /* Fills micro-batch `micro`, which may be full, short or empty. */
-static inline void batch_fill(const Fixture *f, Batch *b, int micro)
+static inline void batch_fill(const Fixture *f, MicroBatch *b, int micro)
 {
     static const int rows[MICROS_MOST] = {3, 4, 0, 1, 4, 2, 4, 4};
     RngKey key = rng_key(1, RNG_TEST, (uint64_t)micro, 0);
@@ -124,12 +124,12 @@ static inline void batch_fill(const Fixture *f, Batch *b, int micro)
 }
 
 /* Lends the executor a copy of the next micro-batch. */
-static inline Status source_next(void *user, const Batch **batch, double *wait_s)
+static inline Status source_next(void *user, const MicroBatch **batch, double *wait_s)
 {
     Fixture *f = user;
     int micro = f->taken++ % f->how.shape.micro_batches;
-    const Batch *from = &f->batch[micro];
-    Batch *to = &f->lent[micro];
+    const MicroBatch *from = &f->batch[micro];
+    MicroBatch *to = &f->lent[micro];
     (void)wait_s;
     f->too_many |= f->taken - f->given > f->most;
     if (batch_data(to)) memcpy(batch_data(to), batch_data(from), desc_bytes(f->input));
@@ -148,7 +148,7 @@ static inline void source_release(void *user)
 {
     Fixture *f = user;
     int micro = f->given++ % f->how.shape.micro_batches;
-    Batch *lent = &f->lent[micro];
+    MicroBatch *lent = &f->lent[micro];
     size_t bytes = desc_bytes(f->input);
     if (batch_data(lent)) {
         f->data_changed |= memcmp(batch_data(lent), batch_data(&f->batch[micro]), bytes) != 0;
@@ -340,7 +340,7 @@ static inline Status open_graph(Fixture *f)
     TRY(graph_build(&f->graph, f->config, f->input, CLASSES));
     TRY(graph_fuse(f->graph, &backend_cpu));
     TRY(graph_plan(f->graph, f->backend));
-    f->lines = shape_count(f->graph->node[f->graph->loss_node].spec.y.shape) / LOSS_RESULTS / MICRO;
+    f->lines = shape_count(f->graph->node[f->graph->loss_node].spec.y.shape) / LOSS_COLUMNS / MICRO;
     return OK;
 }
 

@@ -54,8 +54,8 @@ static inline void plain_values(Plain *p)
         float *plain = mem_new((size_t)shape_count(param->shape) * sizeof *plain);
         for (int m = 0; m < p->f->how.shape.micro_batches; ++m)
             p->grad[m][i] = bytes_new(param_bytes(param));
-        if (param->tied >= 0) {
-            p->value[i] = p->value[param->tied];
+        if (param->tied_param >= 0) {
+            p->value[i] = p->value[param->tied_param];
         } else {
             const Node *node = &g->node[param->node];
             p->value[i] = bytes_new(param_bytes(param));
@@ -106,7 +106,7 @@ static inline void plain_fini(Plain *p)
         for (int k = 0; k < op->spec.x_count; ++k) bytes_free(r->dx[k], desc_bytes(op->spec.x[k]));
     }
     for (int i = 0; i < g->param_count; ++i) {
-        if (g->param[i].tied < 0) bytes_free(p->value[i], param_bytes(&g->param[i]));
+        if (g->param[i].tied_param < 0) bytes_free(p->value[i], param_bytes(&g->param[i]));
         for (int m = 0; m < p->f->how.shape.micro_batches; ++m)
             bytes_free(p->grad[m][i], param_bytes(&g->param[i]));
     }
@@ -122,7 +122,7 @@ static inline void plain_fini(Plain *p)
 static inline void plain_forward(Plain *p, int micro, uint64_t step, bool training)
 {
     const Graph *g = p->f->graph;
-    const Batch *batch = &p->f->batch[micro];
+    const MicroBatch *batch = &p->f->batch[micro];
     for (int i = 0; i < g->node_count; ++i) {
         const Node *node = &g->node[i];
         OpRun *r = &p->run[i];
@@ -139,7 +139,7 @@ static inline void plain_forward(Plain *p, int micro, uint64_t step, bool traini
         r->seed = SEED;
         r->step = step;
         r->sample_count = batch->rows;
-        r->loss_scale = SCALE;
+        r->loss_factor = SCALE;
         r->training = training;
         op_refresh(node->op, r);
         op_forward(node->op, r);
@@ -170,7 +170,7 @@ static inline void plain_backward(Plain *p)
     }
 }
 
-/* Returns the output of the loss: LOSS_RESULTS numbers for each row. */
+/* Returns the output of the loss: LOSS_COLUMNS numbers for each row. */
 static inline const float *plain_columns(const Plain *p)
 {
     return p->run[p->f->graph->loss_node].y;
@@ -183,7 +183,7 @@ static inline void plain_metrics(Plain *p, int micro)
     const float *column = plain_columns(p);
     double loss = 0, column1 = 0, column2 = 0;
     memset(m, 0, sizeof p->metrics[micro]);
-    for (int64_t i = 0; i < lines; ++i, column += LOSS_RESULTS) {
+    for (int64_t i = 0; i < lines; ++i, column += LOSS_COLUMNS) {
         loss += (double)column[0];
         column1 += (double)column[1];
         column2 += (double)column[2];
@@ -224,8 +224,8 @@ static inline void plain_sum(Plain *p)
     for (int m = 0; m < micro_batches; ++m) part[m] = p->metrics[m];
     tree_sum(part, micro_batches, METRIC_COUNT);
     for (int i = 0; i < g->param_count; ++i)
-        for (int64_t e = 0; g->param[i].tied >= 0 && e < g->param[i].elements; ++e)
-            p->grad[0][g->param[i].tied][e] += p->grad[0][i][e];
+        for (int64_t e = 0; g->param[i].tied_param >= 0 && e < g->param[i].elements; ++e)
+            p->grad[0][g->param[i].tied_param][e] += p->grad[0][i][e];
 }
 
 /* Updates the running statistics. */
@@ -289,7 +289,7 @@ static inline bool same_params(const Plain *p)
         if (plan->param_offset[i] < 0) continue;
         const float *grad = executor_grads(p->f->executor) + plan->param_offset[i];
         const float *value = executor_params(p->f->executor) + plan->param_offset[i];
-        int own = param->tied >= 0 ? param->tied : i;
+        int own = param->tied_param >= 0 ? param->tied_param : i;
         bool same = same_tensor(g, i, grad, p->grad[0][own]);
         if (!same) printf("  %s: the gradient is wrong\n", param->name);
         good &= same;
@@ -364,7 +364,7 @@ typedef struct Take {
 } Take;
 
 /* Called by the executor with the output of the loss for each micro-batch. */
-static inline void take_columns(void *user, const Batch *batch, const float *results)
+static inline void take_columns(void *user, const MicroBatch *batch, const float *results)
 {
     Take *t = user;
     const Fixture *f = t->p->f;
@@ -372,7 +372,7 @@ static inline void take_columns(void *user, const Batch *batch, const float *res
     t->good &= micro < f->how.shape.micro_batches && batch == &f->lent[micro];
     if (!t->good || batch->rows == 0) return;
     plain_forward(t->p, micro, 0, false);
-    size_t bytes = (size_t)(batch->rows * f->lines * LOSS_RESULTS) * sizeof *results;
+    size_t bytes = (size_t)(batch->rows * f->lines * LOSS_COLUMNS) * sizeof *results;
     t->good &= memcmp(results, plain_columns(t->p), bytes) == 0;
 }
 

@@ -206,7 +206,7 @@ static void test_hash(void)
 }
 
 /* Lends one micro-batch, and fails at the second. */
-static Status next_fails(void *user, const Batch **batch, double *wait_s)
+static Status next_fails(void *user, const MicroBatch **batch, double *wait_s)
 {
     if (((Fixture *)user)->taken > 0) return fail(ERR_DATA, "the data are damaged");
     return source_next(user, batch, wait_s);
@@ -251,7 +251,7 @@ enum { STAGED_FLOATS = 8 };
  * STAGED_FLOATS. */
 static void exchange_staged(int64_t items, bool gathers)
 {
-    const Exchange host = {.size = 2, .gather = gather_zeros, .reduce = reduce_zeros};
+    const Exchange host = {.size = 2, .all_gather = gather_zeros, .reduce_scatter = reduce_zeros};
     const Slices s = {.ranges = 1, .items = items, .item_elements = 1, .type = DTYPE_F32};
     float mine[4 * STAGED_FLOATS] = {0}, whole[4 * STAGED_FLOATS] = {0};
     Context c = {.plan = NULL};
@@ -260,9 +260,9 @@ static void exchange_staged(int64_t items, bool gathers)
     StagedExchange *staged = staged_exchange_new(&c, &host, STAGED_FLOATS * sizeof(float));
     const Exchange *x = staged_exchange_interface(staged);
     if (gathers)
-        x->gather(x, s, mine, whole);
+        x->all_gather(x, s, mine, whole);
     else
-        x->reduce(x, s, whole, mine);
+        x->reduce_scatter(x, s, whole, mine);
     staged_exchange_free(&staged);
     backend_close(&c.backend);
 }

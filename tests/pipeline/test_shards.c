@@ -99,8 +99,8 @@ static void stages_cut_alike(void)
     open_case(&f, "model: {name: gpt2, layers: 2, width: 48, heads: 2, context: 8}\n", 0, 2);
     int param[MOST_STAGES] = {0, 0};
     for (int i = 0; i < f.graph->param_count; ++i)
-        if (f.graph->param[i].tied >= 0) {
-            param[0] = f.graph->param[i].tied;
+        if (f.graph->param[i].tied_param >= 0) {
+            param[0] = f.graph->param[i].tied_param;
             param[1] = i;
         }
     CU_ASSERT_NOT_EQUAL(param[0], param[1]);

@@ -277,9 +277,9 @@ static void test_path(void)
     const TaskCost cost[] = {{.forward = 1, .backward_data = 1, .backward_weight = 1},
                              {.forward = 2, .backward_data = 2, .backward_weight = 2}};
     Schedule *s;
-    SchedulePath path;
+    CriticalPath path;
     CHECK_OK(schedule_new(&s, SCHEDULE_GPIPE, NULL, (ScheduleShape){2, 1, 4}));
-    CHECK_OK(schedule_path(s, cost, &path));
+    CHECK_OK(schedule_critical_path(s, cost, &path));
     /* the first forward and the last backward of stage 0, and all of stage 1 in between */
     CU_ASSERT_DOUBLE_EQUAL(path.work[0], 1 + 2, NEAR);
     CU_ASSERT_DOUBLE_EQUAL(path.work[1], 4 * 6, NEAR);
@@ -300,7 +300,7 @@ static void test_path(void)
                                       .gradients = {.copy = 0.5, .wire = 1}};
             CHECK_OK(schedule_new(&s, kind, NULL, (ScheduleShape){stages, chunks, 8}));
             CU_ASSERT_EQUAL(schedule_kind(s->name), kind);
-            CHECK_OK(schedule_path(s, mixed, &path));
+            CHECK_OK(schedule_critical_path(s, mixed, &path));
             double sum = path.messages;
             for (int i = 0; i < stages; ++i) sum += path.work[i];
             expect(fabs(sum - path.makespan) < NEAR * path.makespan, s, "path");

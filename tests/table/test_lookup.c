@@ -22,14 +22,14 @@ typedef struct Case {
     uint64_t rows;
     bool hashed;
     int micro_batches;
-    /* 0: random ids; 1: one id, many times; 2: none; 3: Batch.ids is NULL */
+    /* 0: random ids; 1: one id, many times; 2: none; 3: MicroBatch.ids is NULL */
     int what;
 } Case;
 
 typedef struct Ids {
     uint64_t id[MICROS][SAMPLES * FIELDS * MOST];
     int32_t first[MICROS][SAMPLES * FIELDS + 1];
-    Batch batch[MICROS];
+    MicroBatch batch[MICROS];
 } Ids;
 
 static uint64_t draw(const Case *c, uint64_t n)
@@ -47,9 +47,9 @@ static void make_ids(Ids *ids, const Case *c)
     uint64_t n = 0;
     memset(ids->batch, 0, sizeof ids->batch);
     for (int i = 0; i < c->micro_batches; ++i) {
-        Batch *b = &ids->batch[i];
+        MicroBatch *b = &ids->batch[i];
         int32_t count = 0;
-        *b = (Batch){
+        *b = (MicroBatch){
             .ids = ids->id[i], .id_first = ids->first[i], .rows = i == 2 ? 0 : SAMPLES - i % 3};
         for (int s = 0; s < SAMPLES * FIELDS; ++s) {
             int some = (int)(row_hash(7, n++) % 4);
@@ -92,7 +92,7 @@ static void slice_of(const Lookup *look, int32_t place, int *owner, int *table)
  * occurrence. */
 static void check_micro(const Lookup *look, const Case *c, const Ids *ids, int i)
 {
-    const Batch *b = &ids->batch[i];
+    const MicroBatch *b = &ids->batch[i];
     BagInput run = lookup_bag_input(look, i);
     int32_t seen = 0, k = 0;
     int wrong = 0;

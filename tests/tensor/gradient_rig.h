@@ -84,7 +84,7 @@ static inline double objective(const Case *c, const Truth *t, double *y)
     double sum = 0;
     c->reference(c, t->x, t->w, y);
     for (int64_t i = 0; i < shape_count(c->spec.y.shape); ++i)
-        sum += is_loss(&c->spec) ? (i % LOSS_RESULTS == 0) * (double)LOSS_SCALE * y[i]
+        sum += is_loss(&c->spec) ? (i % LOSS_COLUMNS == 0) * (double)LOSS_SCALE * y[i]
                                  : t->dy[i] * y[i];
     return sum;
 }
@@ -190,7 +190,7 @@ static inline void run_case(const Case *c, const Truth *t, int block, int thread
     run->sample_count = c->rows;
     run->labels = labels;
     run->sample = sample_ids;
-    run->loss_scale = LOSS_SCALE;
+    run->loss_factor = LOSS_SCALE;
     run->replicas = c->replicas;
     float targets[64];
     for (int i = 0; i < 64; ++i) targets[i] = target_at(i);

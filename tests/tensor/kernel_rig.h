@@ -95,7 +95,7 @@ static inline void rig_open(Rig *r, const OpSpec *spec, const BackendTable *tabl
     run->saved = rig_memory(r, op->saved_bytes);
     run->workspace = rig_memory(r, op->workspace_bytes);
     run->sample_count = (int)spec->x[0].shape.dim[0];
-    run->loss_scale = 1.0f;
+    run->loss_factor = 1.0f;
     run->training = true;
     run->seed = 11;
     run->step = 5;

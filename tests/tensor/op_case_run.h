@@ -89,7 +89,8 @@ static inline void run(Rig *r, OpSpec s, DType precision, int threads)
     static const int32_t label[SAMPLES_MOST] = {1, 2}, two[SAMPLES_MOST] = {1, 0, 0, 1};
     static const int64_t ids[SAMPLES_MOST] = {5, 3, 9};
     static float targets[TARGETS_MOST];
-    static const Exchange alone = {.size = 1, .gather = alone_gather, .reduce = alone_reduce};
+    static const Exchange alone = {
+        .size = 1, .all_gather = alone_gather, .reduce_scatter = alone_reduce};
     CU_ASSERT_FATAL(s.x[0].shape.dim[0] <= SAMPLES_MOST);
     CU_ASSERT_FATAL(s.kind != OP_POINT_LOSS || shape_count(s.x[0].shape) <= TARGETS_MOST);
     for (int k = 0; k < s.x_count; ++k)

@@ -224,14 +224,14 @@ static inline OpSpec full(int64_t length, int width, int kv_heads)
 
 static inline OpSpec loss(OpKind kind, int64_t width)
 {
-    return one(kind, plain(2, 5, width, 1, 1), plain(2, 5, LOSS_RESULTS, 1, 1));
+    return one(kind, plain(2, 5, width, 1, 1), plain(2, 5, LOSS_COLUMNS, 1, 1));
 }
 
 /* A loss with a label for each pixel. A sample has more than PIXEL_PIECE pixels. */
 static inline OpSpec pixel_loss(OpKind kind)
 {
     const int64_t lines = kind == OP_REGION_LOSS ? 3 : 3 * 25 * 40;
-    OpSpec s = one(kind, plain(4, 3, 4, 25, 40), plain(2, lines, LOSS_RESULTS, 1, 1));
+    OpSpec s = one(kind, plain(4, 3, 4, 25, 40), plain(2, lines, LOSS_COLUMNS, 1, 1));
     s.focus = kind == OP_FOCAL_LOSS ? 2 : 0;
     s.class_weights = (ClassWeights){4, {1, 0.5f, 3, 2}};
     return s;
@@ -240,7 +240,7 @@ static inline OpSpec pixel_loss(OpKind kind)
 /* A loss of fields. A sample has more than POINT_PIECE numbers. */
 static inline OpSpec field_loss(PointLoss point)
 {
-    OpSpec s = one(OP_POINT_LOSS, plain(4, 3, 4, 25, 40), plain(2, 3, LOSS_RESULTS, 1, 1));
+    OpSpec s = one(OP_POINT_LOSS, plain(4, 3, 4, 25, 40), plain(2, 3, LOSS_COLUMNS, 1, 1));
     s.point = point;
     s.delta = s.eps = 0.5f;
     return s;
@@ -296,7 +296,7 @@ static inline OpSpec channel_sum(void)
 
 static inline OpSpec yolo_loss(void)
 {
-    OpSpec s = one(OP_YOLO_LOSS, image(2, 16, 8, 6), plain(2, 2, LOSS_RESULTS, 1, 1));
+    OpSpec s = one(OP_YOLO_LOSS, image(2, 16, 8, 6), plain(2, 2, LOSS_COLUMNS, 1, 1));
     s.x_count = 2;
     s.x[1] = image(2, 16, 4, 3);
     s.need_dx[1] = true;

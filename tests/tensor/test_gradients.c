@@ -89,8 +89,8 @@ static void softmax_loss(const Case *c, double *const x[], double *const w[], do
             if (row[i] > row[(int64_t)top]) top = (double)i;
         }
         bool real = r < rows / s.dim[0] * c->rows;
-        for (int i = 0; i < LOSS_RESULTS; ++i)
-            y[r * LOSS_RESULTS + i] = real ? (double[]){loss, label_rank, top}[i] : 0;
+        for (int i = 0; i < LOSS_COLUMNS; ++i)
+            y[r * LOSS_COLUMNS + i] = real ? (double[]){loss, label_rank, top}[i] : 0;
     }
 }
 
@@ -99,9 +99,9 @@ static void mse_loss(const Case *c, double *const x[], double *const w[], double
     Shape s = c->spec.x[0].shape;
     (void)w;
     for (int64_t r = 0; r < s.dim[0]; ++r) {
-        y[r * LOSS_RESULTS] = y[r * LOSS_RESULTS + 1] = y[r * LOSS_RESULTS + 2] = 0;
+        y[r * LOSS_COLUMNS] = y[r * LOSS_COLUMNS + 1] = y[r * LOSS_COLUMNS + 2] = 0;
         for (int64_t i = 0; r < c->rows && i < s.dim[1]; ++i)
-            y[r * LOSS_RESULTS] +=
+            y[r * LOSS_COLUMNS] +=
                 pow(x[0][r * s.dim[1] + i] - target_at(r * s.dim[1] + i), 2) / (double)s.dim[1];
     }
 }
@@ -372,19 +372,19 @@ static void test_losses(void)
                            .smoothing = smooth ? 0.1f : 0.0f,
                            .x_count = 1,
                            .x = {plain(2, 5, 7, 1, 1)},
-                           .y = plain(2, 5, LOSS_RESULTS, 1, 1)},
+                           .y = plain(2, 5, LOSS_COLUMNS, 1, 1)},
                   .rows = 4,
                   .reference = softmax_loss};
         check(c);
         c.spec.x[0] = plain(3, 3, 4, 33, 1);
-        c.spec.y = plain(2, 12, LOSS_RESULTS, 1, 1);
+        c.spec.y = plain(2, 12, LOSS_COLUMNS, 1, 1);
         c.rows = 2;
         check(c);
     }
     check((Case){.spec = {.kind = OP_POINT_LOSS,
                           .x_count = 1,
                           .x = {plain(2, 4, 9, 1, 1)},
-                          .y = plain(2, 4, LOSS_RESULTS, 1, 1)},
+                          .y = plain(2, 4, LOSS_COLUMNS, 1, 1)},
                  .rows = 3,
                  .reference = mse_loss});
 }

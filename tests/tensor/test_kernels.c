@@ -282,7 +282,7 @@ static void test_preferred_layouts(void)
     Desc view = r.op->spec.y;
     rig_close(&r);
     s = (OpSpec){
-        .kind = OP_SOFTMAX_LOSS, .x_count = 1, .x = {view}, .y = plain(2, 2, LOSS_RESULTS, 1, 1)};
+        .kind = OP_SOFTMAX_LOSS, .x_count = 1, .x = {view}, .y = plain(2, 2, LOSS_COLUMNS, 1, 1)};
     r = rig_of(s, 1);
     CU_ASSERT(!r.preferred[0].flat && r.preferred[0].block == 1);
     rig_close(&r);
@@ -382,7 +382,7 @@ static void test_threads(void)
     same_bits((OpSpec){.kind = OP_SOFTMAX_LOSS,
                        .x_count = 1,
                        .x = {plain(2, 33, 1000, 1, 1)},
-                       .y = plain(2, 33, LOSS_RESULTS, 1, 1)});
+                       .y = plain(2, 33, LOSS_COLUMNS, 1, 1)});
 }
 
 TEST_MAIN("kernels", {"batch_norm far from zero", test_large_mean},

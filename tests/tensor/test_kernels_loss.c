@@ -14,7 +14,7 @@ static void test_softmax_edges(void)
     OpSpec s = {.kind = OP_SOFTMAX_LOSS,
                 .x_count = 1,
                 .x = {plain(2, 1, 5, 1, 1)},
-                .y = plain(2, 1, LOSS_RESULTS, 1, 1)};
+                .y = plain(2, 1, LOSS_COLUMNS, 1, 1)};
     Rig r = rig_of(s, 1);
     const int32_t label = 2;
     float *y = loss_of(&r, (float[]){1, 3, 1, 1, 3}, 5, &label);
@@ -55,15 +55,15 @@ static void test_softmax_mixed(void)
                 .x_count = 1,
                 .x = {plain(2, N, K, 1, 1)},
                 .need_dx = {true},
-                .y = plain(2, N, LOSS_RESULTS, 1, 1)};
+                .y = plain(2, N, LOSS_COLUMNS, 1, 1)};
     Rig r = rig_of(s, 1);
     float logits[N * K];
     for (int i = 0; i < N * K; ++i) logits[i] = (float)((i / K * 7 + i % K * 3) % 11 - 5) / 4;
     r.run.labels_other = b;
     r.run.label_share = 0.3f;
-    r.run.loss_scale = 0.5f;
+    r.run.loss_factor = 0.5f;
     float *y = loss_of(&r, logits, N * K, a);
-    for (int i = 0; i < N; ++i) CU_ASSERT_DOUBLE_EQUAL(y[i * LOSS_RESULTS], loss[i], 2e-6);
+    for (int i = 0; i < N; ++i) CU_ASSERT_DOUBLE_EQUAL(y[i * LOSS_COLUMNS], loss[i], 2e-6);
     rig_backward(&r);
     for (int i = 0; i < N * K; ++i)
         CU_ASSERT_DOUBLE_EQUAL(((float *)r.run.dx[0])[i], grad[i], 2e-6);
@@ -79,7 +79,7 @@ static void test_softmax_evaluated(void)
                 .smoothing = 0.3f,
                 .x_count = 1,
                 .x = {plain(2, N, K, 1, 1)},
-                .y = plain(2, N, LOSS_RESULTS, 1, 1)};
+                .y = plain(2, N, LOSS_COLUMNS, 1, 1)};
     Rig r = rig_of(s, 1);
     float logits[N * K];
     for (int i = 0; i < N * K; ++i) logits[i] = (float)((i / K * 5 + i % K * 3) % 13 - 6) / 3;
@@ -91,7 +91,7 @@ static void test_softmax_evaluated(void)
             for (int k = 0; k < K; ++k) sum += exp((double)logits[i * K + k]);
             for (int k = 0; k < K; ++k) all += log(sum) - (double)logits[i * K + k];
             plain_loss = log(sum) - (double)logits[i * K + label[i]];
-            CU_ASSERT_DOUBLE_EQUAL(y[i * LOSS_RESULTS],
+            CU_ASSERT_DOUBLE_EQUAL(y[i * LOSS_COLUMNS],
                                    training ? 0.7 * plain_loss + 0.3 * all / K : plain_loss, 2e-6);
         }
     }
@@ -105,7 +105,7 @@ static void test_softmax_vocabulary(void)
                 .smoothing = 0.1f,
                 .x_count = 1,
                 .x = {plain(2, 1, K, 1, 1)},
-                .y = plain(2, 1, LOSS_RESULTS, 1, 1)};
+                .y = plain(2, 1, LOSS_COLUMNS, 1, 1)};
     Rig r = rig_of(s, 2);
     float *logits = malloc(K * sizeof *logits);
     for (int i = 0; i < K; ++i) logits[i] = (float)(10 * rig_random(8, i)) + (float)i * 1e-4f;

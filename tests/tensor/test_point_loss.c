@@ -6,7 +6,7 @@
 enum { N = 3, MOST = 5000 };
 
 typedef struct Sample {
-    float x[N * MOST], target[N * MOST], weight[MOST], y[N * LOSS_RESULTS], dx[N * MOST];
+    float x[N * MOST], target[N * MOST], weight[MOST], y[N * LOSS_COLUMNS], dx[N * MOST];
 } Sample;
 
 static const float size = 0.5f;
@@ -55,16 +55,16 @@ static void run(Sample *s, PointLoss loss, int first, int count, int width, bool
                    .x_count = 1,
                    .x = {desc_plain(shape_of(3, count, 1, width, 1), DTYPE_F32)},
                    .need_dx = {true},
-                   .y = desc_plain(shape_of(2, count, LOSS_RESULTS, 1, 1), DTYPE_F32)};
+                   .y = desc_plain(shape_of(2, count, LOSS_COLUMNS, 1, 1), DTYPE_F32)};
     Rig r = {0};
     rig_open(&r, &spec, &backend_poison, threads);
     memcpy((void *)(uintptr_t)r.run.x[0], s->x + first * width, (size_t)count * row * 4);
     r.run.targets = s->target + first * width;
     r.run.target_weights = weighted ? s->weight : NULL;
-    r.run.loss_scale = 0.25f;
+    r.run.loss_factor = 0.25f;
     op_forward(r.op, &r.run);
     rig_backward(&r);
-    memcpy(s->y + first * LOSS_RESULTS, r.run.y, (size_t)count * LOSS_RESULTS * 4);
+    memcpy(s->y + first * LOSS_COLUMNS, r.run.y, (size_t)count * LOSS_COLUMNS * 4);
     memcpy(s->dx + first * width, r.run.dx[0], (size_t)count * row * 4);
     rig_close(&r);
 }
@@ -92,7 +92,7 @@ static void compare(const Sample *s, PointLoss loss, int width, bool weighted)
             all += w;
         }
         const double y = all > 0 ? sum / all : 0;
-        worst = fmax(worst, fabs((double)s->y[r * LOSS_RESULTS] - y) / fmax(y, 1e-30));
+        worst = fmax(worst, fabs((double)s->y[r * LOSS_COLUMNS] - y) / fmax(y, 1e-30));
         for (int i = 0; i < width; ++i) {
             const double t = (double)s->target[r * width + i];
             const double w = isnan(t) ? 0 : weighted ? (double)s->weight[i] : 1;
@@ -142,10 +142,10 @@ static void test_not_finite(void)
         if (isnan(s.target[i])) s.x[i] = i % 2 ? NAN : INFINITY;
     run(&s, POINT_CHARBONNIER, 0, N, 8, false, 1);
     for (int i = 0; i < N * 8; ++i) CU_ASSERT(isnan(s.target[i]) ? s.dx[i] == 0 : s.dx[i] != 0);
-    CU_ASSERT(isfinite(s.y[0]) && isfinite(s.y[LOSS_RESULTS]));
+    CU_ASSERT(isfinite(s.y[0]) && isfinite(s.y[LOSS_COLUMNS]));
     s.x[0] = NAN;
     run(&s, POINT_CHARBONNIER, 0, N, 8, false, 1);
-    CU_ASSERT(isnan(s.y[0]) && isfinite(s.y[LOSS_RESULTS]));
+    CU_ASSERT(isnan(s.y[0]) && isfinite(s.y[LOSS_COLUMNS]));
 }
 
 TEST_MAIN("point loss", {"losses", test_losses}, {"not finite", test_not_finite})

@@ -67,10 +67,10 @@ static void group_run(const GroupCase *c, int ranks, char *result)
     Member member[RANKS_MAX];
     pthread_barrier_init(&group.barrier, NULL, (unsigned)ranks);
     for (int r = 0; r < ranks; ++r) {
-        member[r] =
-            (Member){.c = c,
-                     .exchange = {.rank = r, .size = ranks, .user = &group, .gather = group_gather},
-                     .result = result};
+        member[r] = (Member){
+            .c = c,
+            .exchange = {.rank = r, .size = ranks, .user = &group, .all_gather = group_gather},
+            .result = result};
         CU_ASSERT_EQUAL_FATAL(pthread_create(&member[r].thread, NULL, member_run, &member[r]), 0);
     }
     for (int r = 0; r < ranks; ++r) pthread_join(member[r].thread, NULL);
@@ -138,7 +138,7 @@ enum { SAMPLES = 3, TOKENS = 21, WIDTH = 37 };
 static void divide_tokens(OpSpec *s, int rank, int ranks)
 {
     s->x[0].shape.dim[1] = s->y.shape.dim[1] = slice_of(1, TOKENS, rank, ranks).count;
-    divide_slices(&s->tokens, rank, ranks);
+    divide_slices(&s->token_slices, rank, ranks);
 }
 
 static void norm_run(Rig *rig, const Member *m, char *result)
@@ -177,7 +177,7 @@ static void check_norms(DType precision)
                           .w = {shape_of(1, WIDTH, 1, 1, 1), shape_of(1, WIDTH, 1, 1, 1)},
                           .x = {plain(3, SAMPLES, TOKENS, WIDTH, 1)},
                           .y = plain(3, SAMPLES, TOKENS, WIDTH, 1),
-                          .tokens = cut_of(slices, TOKENS)},
+                          .token_slices = cut_of(slices, TOKENS)},
                 .divide = divide_tokens,
                 .run = norm_run,
                 .precision = precision,
@@ -213,7 +213,7 @@ static void loss_run(Rig *rig, const Member *m, char *result)
     static const int32_t others[ROWS] = {51, 3, 18, 40, 33, 0, 45};
     const int64_t width = rig->op->spec.x[0].shape.dim[1];
     const int64_t first = slice_first(CLASSES, m->exchange.size, m->exchange.rank);
-    float *out = (float *)(void *)result, *dx = out + ROWS * (LOSS_RESULTS + 1);
+    float *out = (float *)(void *)result, *dx = out + ROWS * (LOSS_COLUMNS + 1);
     const bool mixed = rig->op->spec.smoothing > 0;
     for (int64_t r = 0; r < ROWS; ++r)
         for (int64_t k = 0; k < width; ++k)
@@ -225,8 +225,8 @@ static void loss_run(Rig *rig, const Member *m, char *result)
     op_forward(rig->op, &rig->run);
     rig_backward(rig);
     if (m->exchange.rank == m->exchange.size - 1) {
-        memcpy(out, rig->run.y, ROWS * LOSS_RESULTS * sizeof *out);
-        memcpy(out + ROWS * LOSS_RESULTS, rig->run.saved, ROWS * sizeof *out);
+        memcpy(out, rig->run.y, ROWS * LOSS_COLUMNS * sizeof *out);
+        memcpy(out + ROWS * LOSS_COLUMNS, rig->run.saved, ROWS * sizeof *out);
     }
     for (int64_t r = 0; r < ROWS; ++r)
         for (int64_t k = 0; k < width; ++k)
@@ -244,12 +244,12 @@ static void check_loss(DType precision)
                                      .smoothing = k % 2 ? 0.1f : 0.0f,
                                      .need_dx = {true},
                                      .x = {plain(2, ROWS, CLASSES, 1, 1)},
-                                     .y = plain(2, ROWS, LOSS_RESULTS, 1, 1),
+                                     .y = plain(2, ROWS, LOSS_COLUMNS, 1, 1),
                                      .slices = cut_of(slices, CLASSES)},
                            .divide = divide_classes,
                            .run = loss_run,
                            .precision = precision,
-                           .bytes = ROWS * (LOSS_RESULTS + 1 + CLASSES) * sizeof(float)};
+                           .bytes = ROWS * (LOSS_COLUMNS + 1 + CLASSES) * sizeof(float)};
             c.whole.x[0].dtype = c.precision;
             check_group("softmax_loss", &c, slices);
         }
@@ -258,15 +258,15 @@ static void check_loss(DType precision)
 /* With slices the loss is right, too: against whole rows, up to rounding. */
 static void test_loss_values(void)
 {
-    static float whole[ROWS * (LOSS_RESULTS + 1 + CLASSES)],
-        cut[ROWS * (LOSS_RESULTS + 1 + CLASSES)];
+    static float whole[ROWS * (LOSS_COLUMNS + 1 + CLASSES)],
+        cut[ROWS * (LOSS_COLUMNS + 1 + CLASSES)];
     for (int smoothed = 0; smoothed < 2; ++smoothed) {
         GroupCase c = {.whole = {.kind = OP_SOFTMAX_LOSS,
                                  .x_count = 1,
                                  .smoothing = smoothed ? 0.1f : 0.0f,
                                  .need_dx = {true},
                                  .x = {plain(2, ROWS, CLASSES, 1, 1)},
-                                 .y = plain(2, ROWS, LOSS_RESULTS, 1, 1)},
+                                 .y = plain(2, ROWS, LOSS_COLUMNS, 1, 1)},
                        .run = loss_run};
         group_run(&c, 1, (char *)whole);
         c.whole.slices = cut_of(8, CLASSES);

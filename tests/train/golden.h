@@ -111,7 +111,7 @@ static inline void golden_params(const Graph *graph, const Plan *plan, float *ar
 {
     for (int i = 0; i < graph->param_count; ++i) {
         const Param *p = &graph->param[i];
-        if (p->tied >= 0) continue;
+        if (p->tied_param >= 0) continue;
         int64_t n = shape_count(p->shape);
         bool weight = strstr(p->name, ".weight") != NULL;
         float scale = p->shape.ndim > 1 ? (float)sqrt(6.0 / (double)(n / p->shape.dim[0])) : 0.1f;

@@ -19,7 +19,7 @@ static inline Status make_optimizer(Run *r)
     int count = 0;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
-        if (!p->info.is_statistic && !p->frozen && p->tied < 0)
+        if (!p->info.is_statistic && !p->frozen && p->tied_param < 0)
             range[count++] = (OptimRange){
                 .offset = plan->param_offset[i], .elements = p->elements, .decay = p->info.decay};
     }
@@ -46,12 +46,12 @@ static inline void run_close(Run *r)
 }
 
 /* Makes a training step of one micro-batch, and returns its loss. */
-static inline double train_once(Run *r, Batch *batch, int step)
+static inline double train_once(Run *r, MicroBatch *batch, int step)
 {
     Executor *e = r->one.executor;
     /* the loss has a row for each sample, or for each pixel of a sample */
     const Shape y = r->one.graph->node[r->one.graph->loss_node].spec.y.shape;
-    const float rows = (float)(shape_count(y) / LOSS_RESULTS);
+    const float rows = (float)(shape_count(y) / LOSS_COLUMNS);
     StepBatch of = {.step = (uint64_t)step, .scale = 1.0f / rows, .micro_batches = 1};
     const float *metrics = one_rank_step(&r->one, batch, of);
     double loss = (double)(metrics[METRIC_LOSS] / metrics[METRIC_ROWS]);

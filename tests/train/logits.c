@@ -11,7 +11,7 @@ typedef struct Run {
     Trainer *trainer;
     FILE *out;
     int64_t each, outputs;
-    Batch batch;
+    MicroBatch batch;
 } Run;
 
 static void fill(Run *r, int64_t sample)
@@ -34,7 +34,7 @@ static Status logits(Run *r, int64_t samples)
     r->each = shape_count(input.shape);
     r->outputs = shape_count(graph->node[graph->logits_node].spec.y.shape);
     void *data = mem_new((size_t)r->each * sizeof(float));
-    r->batch = (Batch){.x = tokens ? NULL : data, .tokens = tokens ? data : NULL, .rows = 1};
+    r->batch = (MicroBatch){.x = tokens ? NULL : data, .tokens = tokens ? data : NULL, .rows = 1};
     r->batch.labels = mem_new((size_t)r->each * sizeof *r->batch.labels);
     r->batch.sample = mem_new(sizeof *r->batch.sample);
     fwrite((int64_t[]){samples, tokens, r->each, r->outputs}, sizeof(int64_t), 4, r->out);

@@ -93,7 +93,7 @@ static inline void one_rank_close(OneRank *r)
     config_free(&r->config);
 }
 
-static inline Status one_rank_batch(void *user, const Batch **batch, double *wait_s)
+static inline Status one_rank_batch(void *user, const MicroBatch **batch, double *wait_s)
 {
     (void)wait_s;
     *batch = user;
@@ -107,7 +107,7 @@ static inline void one_rank_release(void *user)
 
 /* Runs forward and backward of a batch, and updates the running statistics. The gradients are then
  * in the executor. Returns the metrics. */
-static inline const float *one_rank_step(OneRank *r, Batch *batch, StepBatch of)
+static inline const float *one_rank_step(OneRank *r, MicroBatch *batch, StepBatch of)
 {
     BatchSource source = {.user = batch, .next = one_rank_batch, .release = one_rank_release};
     double wait_s;

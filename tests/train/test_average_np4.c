@@ -44,7 +44,7 @@ static size_t most_of(const Trainer *t, size_t mine)
 {
     enum { RANKS_MOST = 4 };
     size_t all[RANKS_MOST], most = 0;
-    world_gather(t->world, &mine, sizeof mine, all);
+    world_allgather(t->world, &mine, sizeof mine, all);
     for (int r = 0; r < t->shape.dp; ++r) most = all[r] > most ? all[r] : most;
     return most;
 }

@@ -25,7 +25,7 @@ static void step(const char *text, int schedule, int rows, float before, float *
     for (int i = 0; i < ROWS * WIDTH; ++i) grad[i] = before;
     BagInput bag = {
         .first = first, .row = row, .rows = ROWS, .value = value, .at = at, .grad = grad};
-    Batch batch = {.x = x, .labels = labels, .sample = sample, .rows = rows, .bag = &bag};
+    MicroBatch batch = {.x = x, .labels = labels, .sample = sample, .rows = rows, .bag = &bag};
     config_use_words(layers_words, LAYERS_WORDS);
     config_use_words(model_words, MODEL_WORDS);
     CHECK_OK(config_parse(&config, "test.yaml", text, 0, NULL));

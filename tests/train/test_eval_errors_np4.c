@@ -69,7 +69,7 @@ static bool is_met(Trainer *t, int place, int bad, bool labels)
     bool mine =
         (bad == t->world->rank || bad == t->world->size) && reads && t->grid.dp_rank == replica;
     bool all[MOST_RANKS] = {0}, met = false;
-    world_gather(t->world, &mine, sizeof mine, all);
+    world_allgather(t->world, &mine, sizeof mine, all);
     for (int r = 0; r < t->world->size; ++r) met = met || all[r];
     return met;
 }
@@ -79,7 +79,7 @@ static bool is_common(const World *world, uint64_t mine)
 {
     uint64_t all[MOST_RANKS] = {0};
     bool same = true;
-    world_gather(world, &mine, sizeof mine, all);
+    world_allgather(world, &mine, sizeof mine, all);
     for (int r = 0; r < world->size; ++r) same = same && all[r] == all[0];
     return same;
 }

@@ -20,7 +20,7 @@ typedef struct Case {
     Optim *optim;
     Rows rows[BAGS_MOST];
     BagInput bag[BAGS_MOST];
-    Batch batch;
+    MicroBatch batch;
 } Case;
 
 /* Adds to the table's bag a row for each id that occurs, in order of first occurrence. t: index of
@@ -74,11 +74,11 @@ static void order_rows(Case *c, int b)
 static void make_batch(Case *c)
 {
     const int64_t n = c->samples;
-    c->batch = (Batch){.rows = c->samples,
-                       .x = mem_new((size_t)(n * c->numbers) * sizeof(float)),
-                       .labels = mem_new((size_t)n * sizeof(int32_t)),
-                       .sample = mem_new((size_t)n * sizeof(int64_t)),
-                       .bag = c->bag};
+    c->batch = (MicroBatch){.rows = c->samples,
+                            .x = mem_new((size_t)(n * c->numbers) * sizeof(float)),
+                            .labels = mem_new((size_t)n * sizeof(int32_t)),
+                            .sample = mem_new((size_t)n * sizeof(int64_t)),
+                            .bag = c->bag};
     for (int64_t i = 0; i < n * c->numbers; ++i)
         c->batch.x[i] = golden_noise(golden_hash("x"), (uint32_t)i);
     for (int64_t i = 0; i < n; ++i) c->batch.labels[i] = golden_draw('y', i, 2);

@@ -58,26 +58,26 @@ static void check_statistics(Run *r, const char *path, const char *name)
 
 /* ---- batches ---- */
 
-static Batch batch_new(Images images)
+static MicroBatch batch_new(Images images)
 {
     const int64_t n = images.batch, pixels = (int64_t)images.channels * images.image * images.image;
-    Batch batch = {.rows = images.batch,
-                   .x = mem_new((size_t)(n * pixels) * sizeof(float)),
-                   .sample = mem_new((size_t)n * sizeof(int64_t))};
+    MicroBatch batch = {.rows = images.batch,
+                        .x = mem_new((size_t)(n * pixels) * sizeof(float)),
+                        .sample = mem_new((size_t)n * sizeof(int64_t))};
     for (int64_t i = 0; i < n * pixels; ++i)
         batch.x[i] = golden_noise(golden_hash("x"), (uint32_t)i) * 1.5f;
     for (int64_t i = 0; i < n; ++i) batch.sample[i] = i;
     return batch;
 }
 
-static void add_labels(Batch *batch)
+static void add_labels(MicroBatch *batch)
 {
     batch->labels = mem_new((size_t)batch->rows * sizeof(int32_t));
     for (int64_t i = 0; i < batch->rows; ++i) batch->labels[i] = golden_draw('y', i, CLASSES);
 }
 
 /* Adds a target for each pixel and channel. */
-static void add_fields(Batch *batch, Images images)
+static void add_fields(MicroBatch *batch, Images images)
 {
     const int64_t count = (int64_t)images.batch * images.channels * images.image * images.image;
     batch->targets = mem_new((size_t)count * sizeof(float));
@@ -86,7 +86,7 @@ static void add_fields(Batch *batch, Images images)
 }
 
 /* Adds i boxes to image i, and the counts of matches for each level. */
-static void add_boxes(Batch *batch, const Graph *graph)
+static void add_boxes(MicroBatch *batch, const Graph *graph)
 {
     const OpSpec *loss = &graph->node[graph->loss_node].spec;
     const int count = batch->rows * (batch->rows - 1) / 2;
@@ -111,7 +111,7 @@ static void add_boxes(Batch *batch, const Graph *graph)
     batch->matches[loss->x_count] = batch->rows;
 }
 
-static void batch_free(Batch *batch)
+static void batch_free(MicroBatch *batch)
 {
     mem_free(&batch->x);
     mem_free(&batch->labels);
@@ -132,7 +132,7 @@ static void check_file(const char *path, const char *model, const BackendTable *
     int number[3];
     if (!golden_read(path, "model", model, 3, number, &golden)) return;
     Images images = {number[0], number[1], number[2]};
-    Batch batch = batch_new(images);
+    MicroBatch batch = batch_new(images);
     Status status = run_open(&run, &golden, images, CLASSES, table, fuse);
     CHECK_OK(status);
     if (status == OK) add_labels(&batch);
@@ -154,7 +154,7 @@ static void check_detector(const BackendTable *table, bool fuse)
     int number[3];
     if (!golden_read(path, "model", "yolov5n", 3, number, &golden)) return;
     Images images = {number[0], number[1], number[2]};
-    Batch batch = batch_new(images);
+    MicroBatch batch = batch_new(images);
     Status status = run_open(&run, &golden, images, CLASSES, table, fuse);
     CHECK_OK(status);
     if (status == OK) add_boxes(&batch, run.one.graph);
@@ -173,7 +173,7 @@ static void check_fields(const char *model, const BackendTable *table, bool fuse
     int number[3];
     if (!golden_read("tests/golden/unet.txt", "model", model, 3, number, &golden)) return;
     Images images = {number[0], number[1], number[2]};
-    Batch batch = batch_new(images);
+    MicroBatch batch = batch_new(images);
     Status status = run_open(&run, &golden, images, images.channels, table, fuse);
     CHECK_OK(status);
     if (status == OK) add_fields(&batch, images);
@@ -206,7 +206,7 @@ static void check_pixels(const char *model, int classes, const BackendTable *tab
     if (!golden_read("tests/golden/pixels.txt", "model", model, 3, number, &golden)) return;
     Images images = {number[0], number[1], number[2]};
     const int pixels = images.batch * images.image * images.image;
-    Batch batch = batch_new(images);
+    MicroBatch batch = batch_new(images);
     Status status = run_open(&run, &golden, images, classes, table, fuse);
     CHECK_OK(status);
     batch.labels = mem_new((size_t)pixels * sizeof(int32_t));

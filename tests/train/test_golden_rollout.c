@@ -92,14 +92,14 @@ static void check(const char *name, const BackendTable *table, bool fuse)
     int number[3];
     if (!golden_read("tests/golden/rollout.txt", "model", name, 3, number, &golden)) return;
     const int64_t pixels = (int64_t)number[0] * number[2] * number[2];
-    Batch batch = {.rows = number[0],
-                   .x = noise_new("x", number[1] * pixels, 1.5F),
-                   .targets = noise_new("t", STEPS * TARGETS * pixels, 2),
-                   .sample = mem_new((size_t)number[0] * sizeof(int64_t))};
+    MicroBatch batch = {.rows = number[0],
+                        .x = noise_new("x", number[1] * pixels, 1.5F),
+                        .targets = noise_new("t", STEPS * TARGETS * pixels, 2),
+                        .sample = mem_new((size_t)number[0] * sizeof(int64_t))};
     const int64_t width = STEPS * TARGETS * (pixels / number[0]);
     const bool shared = !strcmp(name, "shared"), own = !strcmp(name, "weighted");
     if (shared || own) batch.target_weights = weights_new(shared ? 1 : number[0], width);
-    if (own) batch.weights_step = width;
+    if (own) batch.weights_stride = width;
     const Status status = open_run(&run, &golden, number, table, fuse);
     CHECK_OK(status);
     for (int s = 0; status == OK && s < GOLDEN_STEPS; ++s)

@@ -204,7 +204,7 @@ static void check_memory(int model, const char *grid)
             grid_config(&(GridPart){.model = &models[model], .ranks = 4, .more = grid});
         CHECK_OK(trainer_new(&t, config, &sub));
         size_t mine = optim_bytes(t->optim) + t->slices_bytes;
-        world_gather(&sub, &mine, sizeof mine, all);
+        world_allgather(&sub, &mine, sizeof mine, all);
         for (int r = t->grid.tp_rank; r < t->shape.dp * t->shape.tp; r += t->shape.tp)
             most = all[r] > most ? all[r] : most;
         planned = t->plan->state_bytes;
@@ -243,7 +243,7 @@ static void test_even(void)
                         .more = "grid.dp=4 grid.zero=2 grid.bucket_mb=0.02 model.layers=8"});
         CHECK_OK(trainer_new(&t, config, &sub));
         size_t mine = optim_state_bytes(t->optim);
-        world_gather(&sub, &mine, sizeof mine, all);
+        world_allgather(&sub, &mine, sizeof mine, all);
         least = most = mine;
         for (int r = 0; r < 4; ++r) {
             least = all[r] < least ? all[r] : least;

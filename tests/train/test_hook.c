@@ -173,7 +173,7 @@ static void stopping(void)
 
 static void metrics(void)
 {
-    static const FieldMetrics fields = {.skill = 0.6875, .rmse = 0.3125};
+    static const FieldMetrics fields = {.skill = 0.6875, .normalized_rmse = 0.3125};
     static const LabelMetrics labels = {.iou = 0.4375, .dice = 0.5625};
     const EvalLine line = {.loss = 0.5,
                            .fields = &fields,

@@ -80,7 +80,7 @@ static Values values_new(OneRank *r)
                 .elements = mem_new((size_t)count * sizeof *v.elements)};
     for (int i = 0; i < count; ++i) {
         const Param *p = &r->graph->param[i];
-        if (p->tied >= 0) continue;
+        if (p->tied_param >= 0) continue;
         int64_t n = shape_count(p->shape);
         float *plain = first_values(r, i);
         op_pack(r->graph->node[p->node].op, p->slot, plain,
@@ -104,7 +104,7 @@ static void values_slope(Values *v, OneRank *r)
     int at = 0;
     for (int i = 0; i < r->graph->param_count; ++i) {
         const Param *p = &r->graph->param[i];
-        if (p->tied >= 0 || p->info.is_statistic) continue;
+        if (p->tied_param >= 0 || p->info.is_statistic) continue;
         float *plain = mem_new((size_t)v->elements[at] * sizeof *plain);
         op_unpack(r->graph->node[p->node].op, p->slot,
                   executor_grads(r->executor) +
@@ -133,7 +133,7 @@ static void values_free(Values *v)
 
 /* Makes one step and returns weft's loss; the gradients stay in the executor. rows: expected number
  * of rows in the loss. */
-static double program_loss(OneRank *r, Batch *batch, int64_t rows)
+static double program_loss(OneRank *r, MicroBatch *batch, int64_t rows)
 {
     StepBatch of = {.scale = 1.0f / (float)rows, .micro_batches = 1};
     const float *metrics = one_rank_step(r, batch, of);
@@ -217,7 +217,7 @@ static void check_gpt2(const BackendTable *table)
     enum { SAMPLES = 3, PLACES = SAMPLES * TOKENS };
     int32_t token[PLACES], next[PLACES];
     int64_t sample[SAMPLES] = {0, 1, 2};
-    Batch batch = {.tokens = token, .labels = next, .sample = sample, .rows = SAMPLES};
+    MicroBatch batch = {.tokens = token, .labels = next, .sample = sample, .rows = SAMPLES};
     OneRank run;
     for (int i = 0; i < PLACES; ++i) {
         token[i] = (int32_t)(rng_u32(rng_key(SEED, RNG_TEST, 0, 3), (uint64_t)i) % VOCAB);
@@ -266,7 +266,7 @@ static void check_resnet(const char *model, ReferenceResnet m, const BackendTabl
     int64_t sample[SAMPLES_MOST];
     int64_t n = (int64_t)m.N * m.C * m.H * m.W;
     OneRank run;
-    Batch batch = {
+    MicroBatch batch = {
         .rows = m.N, .x = mem_new((size_t)n * sizeof(float)), .labels = label, .sample = sample};
     double *image = mem_new((size_t)n * sizeof *image);
     for (int64_t i = 0; i < n; ++i)

@@ -67,7 +67,7 @@ static void fill(OneRank *r, const Units *u, const bool *removed, bool whole)
 {
     for (int i = 0; i < r->graph->param_count; ++i) {
         const Param *p = &r->graph->param[i];
-        if (p->tied >= 0) continue;
+        if (p->tied_param >= 0) continue;
         float *plain = values_of(u->graph, i);
         float *stored = mem_new((size_t)p->elements * sizeof *stored);
         if (whole)
@@ -97,11 +97,11 @@ static void evaluate(OneRank *r, const Units *u, const bool *removed, bool whole
         x[i] = rng_normal(key, (uint64_t)i);
         token[i] = (int32_t)(rng_u32(key, (uint64_t)i) % VOCAB);
     }
-    Batch batch = {.x = text ? NULL : x,
-                   .tokens = text ? token : NULL,
-                   .labels = label,
-                   .sample = sample,
-                   .rows = SAMPLES};
+    MicroBatch batch = {.x = text ? NULL : x,
+                        .tokens = text ? token : NULL,
+                        .labels = label,
+                        .sample = sample,
+                        .rows = SAMPLES};
     BatchSource source = {.user = &batch, .next = one_rank_batch, .release = one_rank_release};
     fill(r, u, removed, whole);
     CHECK_OK(executor_evaluate(r->executor, &source, NULL, NULL));
@@ -138,7 +138,7 @@ static void compare(const char *model, const Graph *g, const Units *u, const boo
     CHECK_OK(one_rank_open(&less, config, g->input, g->classes, &backend_cpu, &backend_cpu, SEED));
     CHECK_OK(one_rank_open(&whole, config_of(model), g->input, g->classes, &backend_cpu,
                            &backend_cpu, SEED));
-    CU_ASSERT(graph_param_count(less.graph) < graph_param_count(whole.graph));
+    CU_ASSERT(graph_param_elements(less.graph) < graph_param_elements(whole.graph));
     evaluate(&less, u, removed, false, a, n);
     evaluate(&whole, u, removed, true, b, n);
     double off = largest(a, b, n) / largest(b, NULL, n);

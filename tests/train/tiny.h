@@ -132,7 +132,7 @@ static inline const float *tiny_own(Trainer *t, int param, int slot)
     if (slot < 0) return executor_param(t->executor, param);
     while (t->range_param[range] != param) ++range;
     const OptimPiece *piece = &t->optim->piece[range];
-    if (slot == OPTIM_SLOTS) return t->optim->average + piece->average;
+    if (slot == OPTIM_SLOTS) return t->optim->average + piece->average_offset;
     return t->optim->state[slot] + piece->state[slot];
 }
 
@@ -178,14 +178,14 @@ static inline uint64_t tiny_hash(Trainer *t)
     for (int i = 0; i < params; ++i)
         for (int slot = -1; slot < slots && train_owns(t, i); ++slot) {
             const Param *p = &t->graph->param[i];
-            int own = p->tied >= 0 ? p->tied : i;
+            int own = p->tied_param >= 0 ? p->tied_param : i;
             int slice = p->split.parts > 0 ? t->grid.tp_rank : 0;
             int used = p->info.is_statistic || p->frozen ? 0 : t->optim->rule[t->rule[i]].slots;
             bool averaged = slot == OPTIM_SLOTS && t->optim->average && !p->frozen;
             if (slot < used || averaged)
                 mine[slice * kinds + (slot + 1) * params + own] = tiny_hash_tensor(t, i, slot);
         }
-    world_gather(t->world, mine, count * sizeof *mine, all);
+    world_allgather(t->world, mine, count * sizeof *mine, all);
     for (size_t i = 0; i < count && hash; ++i) {
         uint64_t one = 0;
         bool same = true;

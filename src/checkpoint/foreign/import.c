@@ -1,12 +1,12 @@
 /* `weft ckpt import`: makes a checkpoint from another program's tensors. Names determine which
  * parameters the tensors become (families.c). If there is a description of the model, the tensors
  * are checked against it here; otherwise they are checked when a run loads the checkpoint. */
-#include "../fit.h"
+#include "../mismatches.h"
 #include "hf_model.h"
 #include "../make.h"
 #include "prefix.h"
 #include "rename.h"
-#include "safe_set.h"
+#include "foreign_set.h"
 
 #include <errno.h>
 #include <libgen.h>
@@ -22,7 +22,7 @@ typedef struct Made {
     Shape shape;
     /* tensors of the file; their rows, one tensor after the other, become the rows of this tensor;
      * borrowed */
-    const SafeTensor *part[PACKED];
+    const ForeignTensor *part[PACKED];
     /* number of parts that the tensor needs */
     int parts;
     /* true: the tensor is stored transposed in the file */
@@ -31,7 +31,7 @@ typedef struct Made {
 
 typedef struct Import {
     const CheckpointImport *what;
-    SafeSet set;
+    ForeignSet set;
     const Family *family;
     /* path of the description, or NULL; owned */
     char *description;
@@ -56,7 +56,7 @@ static const char *without_prefix(const Family *family, const char *name)
     return strncmp(name, family->prefix, chars) ? name : name + chars;
 }
 
-static const Family *guess(const SafeSet *set)
+static const Family *guess(const ForeignSet *set)
 {
     for (const Family *f = families; f->foreign_mark; ++f)
         for (int i = 0; i < set->count; ++i)
@@ -64,11 +64,11 @@ static const Family *guess(const SafeSet *set)
     return &families[family_count - 1];
 }
 
-static Status refuse(const Import *m, const SafeTensor *t, const char *why)
+static Status refuse(const Import *m, const ForeignTensor *t, const char *why)
 {
     char shape[128];
-    return fail(ERR_DATA, "%s: tensor %s (%s %s) %s", m->set.path, t->name, safe_type_name(t->type),
-                safe_shape_text(t, shape), why);
+    return fail(ERR_DATA, "%s: tensor %s (%s %s) %s", m->set.path, t->name,
+                foreign_type_name(t->type), foreign_shape_text(t, shape), why);
 }
 
 /* Returns the index of the part that has this name in a packed tensor; 0 for a tensor that is no
@@ -113,13 +113,13 @@ static bool is_name(const char *name)
 
 static const char TWICE[] = "appears twice, with its family's prefix and without";
 
-static Status add_source(Import *m, const SafeTensor *t)
+static Status add_source(Import *m, const ForeignTensor *t)
 {
     static const char *const statistics[] = {"*.running_mean", "*.running_var", NULL};
     const char *name = without_prefix(m->family, t->name);
     if (family_listed(m->family->skip, name)) return OK;
     if (m->tied && !strcmp(name, m->family->tied_head)) return OK;
-    if (!safe_is_float(t))
+    if (!foreign_is_float(t))
         return refuse(m, t,
                       "is not of floats that weft knows: F16, BF16, F32, F64; --drop leaves out "
                       "what is no parameter");
@@ -146,9 +146,9 @@ static Status add_source(Import *m, const SafeTensor *t)
 static Status shape_made(const Import *m, Made *made)
 {
     int64_t dim[SHAPE_DIMS] = {1, 1, 1, 1}, rows = 0;
-    const SafeTensor *first = made->part[0];
+    const ForeignTensor *first = made->part[0];
     for (int k = 0; k < made->parts; ++k) {
-        const SafeTensor *t = made->part[k];
+        const ForeignTensor *t = made->part[k];
         if (!t)
             return fail(ERR_DATA, "%s: %s needs %d tensors of the file, and one of them is missing",
                         m->set.path, made->path, made->parts);
@@ -187,8 +187,8 @@ static void transpose(const float *from, float *to, int64_t rows, int64_t column
 static Status read_made(Import *m, const Made *made, float *plain)
 {
     for (int k = 0; k < made->parts; ++k) {
-        const SafeTensor *t = made->part[k];
-        TRY(safe_read(&m->set, t, made->transposed ? m->plain : plain));
+        const ForeignTensor *t = made->part[k];
+        TRY(foreign_read(&m->set, t, made->transposed ? m->plain : plain));
         if (made->transposed) transpose(m->plain, plain, t->dim[0], t->dim[1]);
         plain += t->elements;
     }
@@ -209,14 +209,14 @@ static Status check_values(const Import *m, const Made *made, const float *plain
 }
 
 /* Sets *equal to true if the two tensors have the same values. */
-static Status compare(Import *m, const SafeTensor *a, const SafeTensor *b, bool *equal)
+static Status compare(Import *m, const ForeignTensor *a, const ForeignTensor *b, bool *equal)
 {
-    *equal = a->elements == b->elements && safe_is_float(a) && safe_is_float(b);
+    *equal = a->elements == b->elements && foreign_is_float(a) && foreign_is_float(b);
     if (!*equal) return OK;
     size_t bytes = (size_t)a->elements * sizeof(float);
     float *x = mem_new(bytes + 1), *y = mem_new(bytes + 1);
-    Status st = safe_read(&m->set, a, x);
-    if (st == OK) st = safe_read(&m->set, b, y);
+    Status st = foreign_read(&m->set, a, x);
+    if (st == OK) st = foreign_read(&m->set, b, y);
     *equal = st == OK && memcmp(x, y, bytes) == 0;
     mem_free(&x);
     mem_free(&y);
@@ -229,7 +229,7 @@ static Status compare(Import *m, const SafeTensor *a, const SafeTensor *b, bool 
 static Status check_head(Import *m)
 {
     const Family *family = m->family;
-    const SafeTensor *head = NULL, *embedding = NULL;
+    const ForeignTensor *head = NULL, *embedding = NULL;
     bool equal = false;
     m->tied = family->tied_head && (!family->may_untie || (m->description && m->model.tied));
     for (int i = 0; i < m->set.count && family->tied_head; ++i) {
@@ -302,28 +302,28 @@ static Status describe(Import *m)
 /* Checks that the tensors fit the described model. */
 static Status check_tensors(Import *m, const Graph *graph)
 {
-    Fit fit;
+    Mismatches fit;
     bool *used = mem_new((size_t)m->count + 1);
-    fit_begin(&fit);
+    mismatches_begin(&fit);
     for (int p = 0; p < graph->param_count; ++p) {
         const Param *param = &graph->param[p];
         int k = 0;
-        if (param->tied >= 0) continue;
+        if (param->tied_param >= 0) continue;
         while (k < m->count && strcmp(checkpoint_leaf(m->made[k].path), param->name) != 0) ++k;
         if (k == m->count) {
-            fit_missing(&fit, param->name);
+            mismatches_missing(&fit, param->name);
             continue;
         }
         used[k] = true;
         if (!shape_equal(m->made[k].shape, param->shape))
-            fit_size(&fit, param->name, m->made[k].shape, param->shape);
+            mismatches_size(&fit, param->name, m->made[k].shape, param->shape);
     }
     for (int k = 0; k < m->count; ++k)
-        if (!used[k]) fit_surplus(&fit, m->made[k].path);
+        if (!used[k]) mismatches_surplus(&fit, m->made[k].path);
     mem_free(&used);
     char *why =
         mem_format("its tensors are not those of the model that %s describes", m->description);
-    Status st = fit_end(&fit, m->set.path, why);
+    Status st = mismatches_end(&fit, m->set.path, why);
     mem_free(&why);
     return st;
 }
@@ -403,11 +403,11 @@ static Status save(Import *m, const char *out)
 Status checkpoint_import(CheckpointImport *import)
 {
     Import m = {.what = import};
-    Status st = safe_open(&m.set, import->from, import->key);
+    Status st = foreign_open(&m.set, import->from, import->key);
     for (int i = 0; st == OK && i < m.set.files; ++i)
         st = file_check_not_input(import->out, (const char *const *)&m.set.file[i].path, 1);
-    if (st == OK) st = safe_rename(&m.set, import->rename, import->rename_count);
-    if (st == OK) st = safe_drop(&m.set, import->drop, import->drop_count);
+    if (st == OK) st = foreign_rename(&m.set, import->rename, import->rename_count);
+    if (st == OK) st = foreign_drop(&m.set, import->drop, import->drop_count);
     if (st == OK) st = prefix_strip(&m.set);
     if (st == OK) {
         m.family = guess(&m.set);
@@ -429,15 +429,15 @@ Status checkpoint_import(CheckpointImport *import)
     mem_free(&m.made);
     mem_free(&m.tensor);
     mem_free(&m.plain);
-    safe_close(&m.set);
+    foreign_close(&m.set);
     return st;
 }
 
 Status checkpoint_rows_check(void)
 {
     for (int i = 0; i < family_count; ++i) TRY(family_check(&families[i], i == family_count - 1));
-    for (int i = 0; i < safe_format_count; ++i) {
-        const SafeFormat *f = safe_formats[i];
+    for (int i = 0; i < foreign_format_count; ++i) {
+        const ForeignFormat *f = foreign_formats[i];
         const bool whole = f->name && f->help && f->begins && f->add;
         TRY(row_check("file format", f->name,
                       whole ? NULL : ".name, .help, .begins or .add is not given"));
@@ -447,9 +447,9 @@ Status checkpoint_rows_check(void)
 
 const char *checkpoint_format_name(int i, const char **help)
 {
-    if (i >= safe_format_count) return NULL;
-    *help = safe_formats[i]->help;
-    return safe_formats[i]->name;
+    if (i >= foreign_format_count) return NULL;
+    *help = foreign_formats[i]->help;
+    return foreign_formats[i]->name;
 }
 
 const char *checkpoint_family_name(int i, const char **help)

@@ -22,7 +22,7 @@ enum {
 };
 
 /* Returns true if all names begin with these bytes and continue after them. */
-static bool all_begin(const SafeSet *set, const char *prefix, size_t bytes)
+static bool all_begin(const ForeignSet *set, const char *prefix, size_t bytes)
 {
     for (int i = 0; i < set->count; ++i)
         if (strncmp(set->tensor[i].name, prefix, bytes) != 0 || !set->tensor[i].name[bytes])
@@ -31,7 +31,7 @@ static bool all_begin(const SafeSet *set, const char *prefix, size_t bytes)
 }
 
 /* Returns true if any name, without its first `bytes` bytes, is one of the marks. */
-static bool marked(const SafeSet *set, size_t bytes)
+static bool marked(const ForeignSet *set, size_t bytes)
 {
     for (int i = 0; i < set->count; ++i)
         for (int k = 0; k < MARKS; ++k)
@@ -40,7 +40,7 @@ static bool marked(const SafeSet *set, size_t bytes)
 }
 
 /* Returns the length of the prefix before the names of a known model, or 0. */
-static size_t known_prefix(const SafeSet *set)
+static size_t known_prefix(const ForeignSet *set)
 {
     const char *first = set->tensor[0].name;
     for (const char *dot = strchr(first, '.'); dot; dot = strchr(dot + 1, '.')) {
@@ -52,7 +52,7 @@ static size_t known_prefix(const SafeSet *set)
 }
 
 /* Returns the length of the wrappers' prefixes that all names share. */
-static size_t wrappers_prefix(const SafeSet *set)
+static size_t wrappers_prefix(const ForeignSet *set)
 {
     const char *first = set->tensor[0].name;
     size_t bytes = 0;
@@ -85,7 +85,7 @@ static size_t wrapper_bytes(const char *name)
 }
 
 /* Removes wrappers' prefixes that only some names have. */
-static Status strip_some(SafeSet *set)
+static Status strip_some(ForeignSet *set)
 {
     const char *word = NULL;
     int found = 0;
@@ -99,10 +99,10 @@ static Status strip_some(SafeSet *set)
         size_t bytes = wrapper_bytes(name);
         memmove(name, name + bytes, strlen(name + bytes) + 1);
     }
-    return safe_sort(set);
+    return foreign_sort(set);
 }
 
-Status prefix_strip(SafeSet *set)
+Status prefix_strip(ForeignSet *set)
 {
     if (set->count == 0) return OK;
     size_t bytes = marked(set, 0) ? 0 : known_prefix(set);

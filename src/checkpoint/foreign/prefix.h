@@ -2,11 +2,11 @@
 #ifndef WEFT_CHECKPOINT_PREFIX_H
 #define WEFT_CHECKPOINT_PREFIX_H
 
-#include "safe_set.h"
+#include "foreign_set.h"
 
 /* Removes the prefix that a wrapper has put before every name ("module.", or any prefix before a
  * known model's names) or before some names, and logs it. ERR_DATA: two names would become
  * equal. */
-Status prefix_strip(SafeSet *set);
+Status prefix_strip(ForeignSet *set);
 
 #endif

@@ -4,14 +4,14 @@
 #include <fnmatch.h>
 #include <string.h>
 
-Status safe_rename(SafeSet *set, char *const *rename, int count)
+Status foreign_rename(ForeignSet *set, char *const *rename, int count)
 {
     for (int k = 0; k < count; ++k)
         if (!strchr(rename[k], ':'))
             return fail(ERR_USAGE, "--rename %s: expected OLD:NEW, such as backbone.:", rename[k]);
     bool *matched = mem_new((size_t)count + 1);
     for (int i = 0; i < set->count; ++i) {
-        SafeTensor *t = &set->tensor[i];
+        ForeignTensor *t = &set->tensor[i];
         for (int k = 0; k < count; ++k) {
             const char *from = rename[k];
             const size_t chars = strcspn(from, ":");
@@ -29,15 +29,15 @@ Status safe_rename(SafeSet *set, char *const *rename, int count)
             st = fail(ERR_DATA, "%s: no tensor's name begins as --rename %s says", set->path,
                       rename[k]);
     mem_free(&matched);
-    return st == OK && count ? safe_sort(set) : st;
+    return st == OK && count ? foreign_sort(set) : st;
 }
 
-Status safe_drop(SafeSet *set, char *const *pattern, int count)
+Status foreign_drop(ForeignSet *set, char *const *pattern, int count)
 {
     for (int k = 0; k < count; ++k) {
         int left = 0;
         for (int i = 0; i < set->count; ++i) {
-            SafeTensor *t = &set->tensor[i];
+            ForeignTensor *t = &set->tensor[i];
             if (fnmatch(pattern[k], t->name, 0) == 0)
                 mem_free(&t->name);
             else

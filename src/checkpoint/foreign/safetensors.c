@@ -9,11 +9,11 @@ enum { HEADER_BYTES = 100000000 };
 
 /* ---- a header ---- */
 
-static Status scan_type(JsonScan *s, SafeTensor *t)
+static Status scan_type(JsonScan *s, ForeignTensor *t)
 {
     char *word = NULL;
     TRY(json_scan_text(s, &word));
-    t->type = safe_type_find(word);
+    t->type = foreign_type_find(word);
     Status st = t->type < SAFE_TYPE_COUNT
                     ? OK
                     : json_scan_fail(s, "dtype %s is none of the format's", word);
@@ -21,7 +21,7 @@ static Status scan_type(JsonScan *s, SafeTensor *t)
     return st;
 }
 
-static Status scan_shape(JsonScan *s, SafeTensor *t)
+static Status scan_shape(JsonScan *s, ForeignTensor *t)
 {
     bool more;
     TRY(json_scan_open(s, '[', &more));
@@ -33,7 +33,7 @@ static Status scan_shape(JsonScan *s, SafeTensor *t)
     return OK;
 }
 
-static Status scan_offsets(JsonScan *s, SafeTensor *t)
+static Status scan_offsets(JsonScan *s, ForeignTensor *t)
 {
     bool more;
     TRY(json_scan_open(s, '[', &more));
@@ -47,9 +47,9 @@ static Status scan_offsets(JsonScan *s, SafeTensor *t)
 }
 
 /* Computes the number of elements and checks the range of bytes, without overflow. */
-static Status check_bytes(JsonScan *s, SafeTensor *t)
+static Status check_bytes(JsonScan *s, ForeignTensor *t)
 {
-    int64_t bytes = safe_type_bytes(t->type);
+    int64_t bytes = foreign_type_bytes(t->type);
     t->elements = 1;
     for (int i = 0; i < t->ndim; ++i)
         if (__builtin_mul_overflow(t->elements, t->dim[i], &t->elements) ||
@@ -61,10 +61,11 @@ static Status check_bytes(JsonScan *s, SafeTensor *t)
     return OK;
 }
 
-static Status scan_entry(JsonScan *s, SafeTensor *t)
+static Status scan_entry(JsonScan *s, ForeignTensor *t)
 {
     static const char *const keys[] = {"dtype", "shape", "data_offsets"};
-    static Status (*const scan[])(JsonScan *, SafeTensor *) = {scan_type, scan_shape, scan_offsets};
+    static Status (*const scan[])(JsonScan *, ForeignTensor *) = {scan_type, scan_shape,
+                                                                  scan_offsets};
     unsigned seen = 0;
     bool more;
     TRY(json_scan_open(s, '{', &more));
@@ -104,7 +105,7 @@ static Status scan_metadata(JsonScan *s)
     return OK;
 }
 
-static Status scan_header(JsonScan *s, SafeSet *set)
+static Status scan_header(JsonScan *s, ForeignSet *set)
 {
     bool more, metadata = false;
     TRY(json_scan_open(s, '{', &more));
@@ -117,7 +118,7 @@ static Status scan_header(JsonScan *s, SafeSet *set)
             metadata = true;
             TRY(scan_metadata(s));
         } else {
-            SafeTensor *t = safe_new_tensor(set);
+            ForeignTensor *t = foreign_new_tensor(set);
             if (!t) mem_free(&name);
             if (!t) return json_scan_fail(s, "more than %d tensors", SAFE_TENSORS);
             t->name = name;
@@ -130,20 +131,20 @@ static Status scan_header(JsonScan *s, SafeSet *set)
 
 static int by_begin(const void *a, const void *b)
 {
-    const SafeTensor *x = a, *y = b;
+    const ForeignTensor *x = a, *y = b;
     if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
     return (x->end > y->end) - (x->end < y->end);
 }
 
 /* Checks that the values of the tensors follow each other without gaps or overlaps, up to the end
  * of the file. first: index of the file's first tensor. */
-static Status check_layout(const SafeSet *set, const SafeFile *file, int first)
+static Status check_layout(const ForeignSet *set, const ForeignFile *file, int first)
 {
     int64_t at = 0;
     if (set->count > first)
         qsort(set->tensor + first, (size_t)(set->count - first), sizeof *set->tensor, by_begin);
     for (int i = first; i < set->count; ++i) {
-        const SafeTensor *t = &set->tensor[i];
+        const ForeignTensor *t = &set->tensor[i];
         if (t->begin != at)
             return fail(ERR_DATA,
                         "%s: tensor %s begins at %lld, and the tensor before it ends at "
@@ -159,12 +160,12 @@ static Status check_layout(const SafeSet *set, const SafeFile *file, int first)
 }
 
 /* Reads the length of the header from the file's first eight bytes. */
-static Status read_length(SafeFile *file, int64_t *header)
+static Status read_length(ForeignFile *file, int64_t *header)
 {
     uint8_t length[8];
     if (file->bytes < 10)
         return fail(ERR_DATA, "%s: is too short for a safetensors file", file->path);
-    TRY(safe_read_at(file, length, 8, 0));
+    TRY(foreign_read_at(file, length, 8, 0));
     uint64_t n = 0;
     for (int i = 7; i >= 0; --i) n = n << 8 | length[i];
     if (n > HEADER_BYTES || (int64_t)n > file->bytes - 8)
@@ -176,7 +177,7 @@ static Status read_length(SafeFile *file, int64_t *header)
     return OK;
 }
 
-static Status add(SafeSet *set, SafeFile *file)
+static Status add(ForeignSet *set, ForeignFile *file)
 {
     int64_t bytes = 0;
     int first = set->count;
@@ -187,7 +188,7 @@ static Status add(SafeSet *set, SafeFile *file)
     file->values_at = 8 + bytes;
     file->bytes -= file->values_at;
     char *text = mem_new((size_t)bytes + 1);
-    Status st = safe_read_at(file, text, bytes, 8);
+    Status st = foreign_read_at(file, text, bytes, 8);
     JsonScan scan = json_scan(file->path, text, (size_t)bytes);
     if (st == OK && *text != '{')
         st = fail(ERR_DATA, "%s: is not a safetensors file: its header does not begin with '{'",
@@ -204,7 +205,7 @@ static bool begins(const uint8_t *head, size_t bytes)
     return true;
 }
 
-const SafeFormat safe_format_safetensors = {
+const ForeignFormat foreign_format_safetensors = {
     .name = "safetensors",
     .help = "FILE.safetensors: Hugging Face's tools, torchvision, timm",
     .begins = begins,

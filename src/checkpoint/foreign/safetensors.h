@@ -1,10 +1,10 @@
 /* Writes tensors in safetensors, the format of Hugging Face's tools (2022): eight bytes with the
- * header's length, the header in JSON, the values. safe_format_safetensors (safe_set.h) reads the
- * format. */
+ * header's length, the header in JSON, the values. foreign_format_safetensors (foreign_set.h) reads
+ * the format. */
 #ifndef WEFT_CHECKPOINT_SAFETENSORS_H
 #define WEFT_CHECKPOINT_SAFETENSORS_H
 
-#include "safe_set.h"
+#include "foreign_set.h"
 
 /* One tensor to write. */
 typedef struct SafeEntry {

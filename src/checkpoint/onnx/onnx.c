@@ -2,7 +2,7 @@
  * layer add its nodes to an ONNX graph (LayerKind.onnx), and writes the graph with the checkpoint's
  * parameters. Sequences may have any length up to the model's context, unless a layer makes one
  * vector of a whole sequence. */
-#include "../fit.h"
+#include "../mismatches.h"
 #include "layers/onnx.h"
 #include "onnx_file.h"
 #include "../stored.h"
@@ -32,26 +32,26 @@ typedef struct OnnxExport {
  * and averages are ignored. *misfits: number of tensors that do not fit. */
 static Status check_params(const OnnxExport *e, const Graph *graph, int *misfits)
 {
-    Fit fit;
-    fit_begin(&fit);
+    Mismatches fit;
+    mismatches_begin(&fit);
     bool *used = mem_new((size_t)e->file.count + 1);
     for (int i = 0; i < graph->param_count; ++i) {
         const Param *p = &graph->param[i];
-        if (p->tied >= 0) continue;
+        if (p->tied_param >= 0) continue;
         const StoredTensor *t = stored_param(&e->file, p);
         if (!t) {
-            fit_missing(&fit, p->name);
+            mismatches_missing(&fit, p->name);
             continue;
         }
         used[t - e->file.tensor] = true;
-        if (!shape_equal(t->shape, p->shape)) fit_size(&fit, p->name, t->shape, p->shape);
+        if (!shape_equal(t->shape, p->shape)) mismatches_size(&fit, p->name, t->shape, p->shape);
     }
     for (int i = 0; i < e->file.count; ++i)
         if (!used[i] && checkpoint_leaf(e->file.tensor[i].path))
-            fit_surplus(&fit, e->file.tensor[i].path);
+            mismatches_surplus(&fit, e->file.tensor[i].path);
     mem_free(&used);
-    *misfits = fit_count(&fit);
-    return fit_end(&fit, e->file.path, "does not fit the model of its configuration");
+    *misfits = mismatches_count(&fit);
+    return mismatches_end(&fit, e->file.path, "does not fit the model of its configuration");
 }
 
 static Status try_classes(OnnxExport *e, int64_t classes, int *misfits)
@@ -144,7 +144,7 @@ static Status add_layer(OnnxExport *e, int index)
         l.x[k] = node->in[k] == NODE_INPUT ? e->onnx.input : e->value[node->in[k]];
     for (int k = 0; k < node->spec.w_count; ++k) {
         int param = node->param[k];
-        if (e->graph->param[param].tied >= 0) param = e->graph->param[param].tied;
+        if (e->graph->param[param].tied_param >= 0) param = e->graph->param[param].tied_param;
         l.param[k] = param;
         l.param_name[k] = e->graph->param[param].name;
     }

@@ -15,25 +15,25 @@
 typedef struct Operation {
     const char *name;
     /* argument: a number by which operations with the same function differ (see the table) */
-    Status (*run)(Machine *m, int argument);
+    Status (*run)(PickleMachine *m, int argument);
     int argument;
 } Operation;
 
-static Status op_skip(Machine *m, int bytes)
+static Status op_skip(PickleMachine *m, int bytes)
 {
     const uint8_t *skipped;
-    return machine_bytes(m, (uint64_t)bytes, &skipped);
+    return pickle_machine_bytes(m, (uint64_t)bytes, &skipped);
 }
 
-static Status op_proto(Machine *m, int unused)
+static Status op_proto(PickleMachine *m, int unused)
 {
     uint64_t version;
     (void)unused;
-    TRY(machine_number(m, 1, &version));
-    return version <= 5 ? OK : machine_refuse(m, "a protocol later than 5");
+    TRY(pickle_machine_number(m, 1, &version));
+    return version <= 5 ? OK : pickle_machine_refuse(m, "a protocol later than 5");
 }
 
-static Status op_mark(Machine *m, int unused)
+static Status op_mark(PickleMachine *m, int unused)
 {
     (void)unused;
     indices_push(&m->marks, m->stack.count);
@@ -41,46 +41,46 @@ static Status op_mark(Machine *m, int unused)
 }
 
 /* Pushes a value that has only a kind: NONE, an empty container, or a value that is not read. */
-static Status op_plain(Machine *m, int kind)
+static Status op_plain(PickleMachine *m, int kind)
 {
     PickleValue *value;
-    return machine_push(m, (PickleKind)kind, &value);
+    return pickle_machine_push(m, (PickleKind)kind, &value);
 }
 
-static Status op_float(Machine *m, int bytes)
+static Status op_float(PickleMachine *m, int bytes)
 {
     TRY(op_skip(m, bytes));
     return op_plain(m, PICKLE_OTHER);
 }
 
-static Status op_bool(Machine *m, int truth)
+static Status op_bool(PickleMachine *m, int truth)
 {
     PickleValue *value;
-    TRY(machine_push(m, PICKLE_BOOL, &value));
+    TRY(pickle_machine_push(m, PICKLE_BOOL, &value));
     value->whole = truth;
     return OK;
 }
 
 /* Pushes an integer: BININT is signed, its shorter forms are not. */
-static Status op_whole(Machine *m, int bytes)
+static Status op_whole(PickleMachine *m, int bytes)
 {
     uint64_t number = 0;
     PickleValue *value;
-    TRY(machine_number(m, bytes, &number));
-    TRY(machine_push(m, PICKLE_WHOLE, &value));
+    TRY(pickle_machine_number(m, bytes, &number));
+    TRY(pickle_machine_push(m, PICKLE_WHOLE, &value));
     value->whole = bytes == 4 ? (int64_t)(int32_t)(uint32_t)number : (int64_t)number;
     return OK;
 }
 
 /* Pushes LONG1 or LONG4: a length, and a two's complement number of `length` bytes. */
-static Status op_long(Machine *m, int bytes_of_length)
+static Status op_long(PickleMachine *m, int bytes_of_length)
 {
     uint64_t length = 0;
     const uint8_t *bytes = NULL;
     PickleValue *value;
-    TRY(machine_number(m, bytes_of_length, &length));
-    TRY(machine_bytes(m, length, &bytes));
-    TRY(machine_push(m, length <= 8 ? PICKLE_WHOLE : PICKLE_OTHER, &value));
+    TRY(pickle_machine_number(m, bytes_of_length, &length));
+    TRY(pickle_machine_bytes(m, length, &bytes));
+    TRY(pickle_machine_push(m, length <= 8 ? PICKLE_WHOLE : PICKLE_OTHER, &value));
     if (length == 0 || length > 8) return OK;
     uint64_t number = bytes[length - 1] & 0x80 ? UINT64_MAX : 0;
     for (int i = (int)length - 1; i >= 0; --i) number = number << 8 | bytes[i];
@@ -89,37 +89,37 @@ static Status op_long(Machine *m, int bytes_of_length)
 }
 
 /* Pushes a text, or a str of Python 2, which may be text or bytes. */
-static Status op_text(Machine *m, int bytes_of_length)
+static Status op_text(PickleMachine *m, int bytes_of_length)
 {
     uint64_t length = 0;
     const uint8_t *bytes = NULL;
     PickleValue *value;
-    TRY(machine_number(m, bytes_of_length, &length));
-    TRY(machine_bytes(m, length, &bytes));
-    TRY(machine_push(m, PICKLE_TEXT, &value));
+    TRY(pickle_machine_number(m, bytes_of_length, &length));
+    TRY(pickle_machine_bytes(m, length, &bytes));
+    TRY(pickle_machine_push(m, PICKLE_TEXT, &value));
     value->text = (const char *)bytes;
     value->bytes = (int64_t)length;
     return OK;
 }
 
-static Status op_bytes(Machine *m, int bytes_of_length)
+static Status op_bytes(PickleMachine *m, int bytes_of_length)
 {
     uint64_t length = 0;
     const uint8_t *bytes = NULL;
-    TRY(machine_number(m, bytes_of_length, &length));
-    TRY(machine_bytes(m, length, &bytes));
+    TRY(pickle_machine_number(m, bytes_of_length, &length));
+    TRY(pickle_machine_bytes(m, length, &bytes));
     return op_plain(m, PICKLE_OTHER);
 }
 
 /* Replaces the stack's values from index `first` on by a tuple with the same values. */
-static Status push_tuple(Machine *m, int first)
+static Status push_tuple(PickleMachine *m, int first)
 {
     int count = m->stack.count - first;
     int *item = count ? mem_new((size_t)count * sizeof *item) : NULL;
     for (int i = 0; i < count; ++i) item[i] = m->stack.at[first + i];
     m->stack.count = first;
     PickleValue *value;
-    Status st = machine_push(m, PICKLE_TUPLE, &value);
+    Status st = pickle_machine_push(m, PICKLE_TUPLE, &value);
     if (st != OK) mem_free(&item);
     if (st != OK) return st;
     value->item = item;
@@ -127,87 +127,90 @@ static Status push_tuple(Machine *m, int first)
     return OK;
 }
 
-static Status op_tuple(Machine *m, int count)
+static Status op_tuple(PickleMachine *m, int count)
 {
-    if (machine_above_mark(m) < count) return machine_refuse(m, "an operation finds no value");
+    if (pickle_machine_above_mark(m) < count)
+        return pickle_machine_refuse(m, "an operation finds no value");
     return push_tuple(m, m->stack.count - count);
 }
 
-static Status op_tuple_of_mark(Machine *m, int unused)
+static Status op_tuple_of_mark(PickleMachine *m, int unused)
 {
     int first = 0;
     (void)unused;
-    TRY(machine_pop_mark(m, &first));
+    TRY(pickle_machine_pop_mark(m, &first));
     return push_tuple(m, first);
 }
 
 /* Does APPEND or SETITEM: adds one value, or a key and a value, to a container. */
-static Status op_add(Machine *m, int kind)
+static Status op_add(PickleMachine *m, int kind)
 {
     int count = kind == PICKLE_DICT ? 2 : 1;
-    if (machine_above_mark(m) < count + 1) return machine_refuse(m, "an operation finds no value");
-    return machine_move(m, m->stack.count - count, (PickleKind)kind);
+    if (pickle_machine_above_mark(m) < count + 1)
+        return pickle_machine_refuse(m, "an operation finds no value");
+    return pickle_machine_move(m, m->stack.count - count, (PickleKind)kind);
 }
 
-static Status op_add_all(Machine *m, int kind)
+static Status op_add_all(PickleMachine *m, int kind)
 {
     int first = 0;
-    TRY(machine_pop_mark(m, &first));
-    return machine_move(m, first, (PickleKind)kind);
+    TRY(pickle_machine_pop_mark(m, &first));
+    return pickle_machine_move(m, first, (PickleKind)kind);
 }
 
-static Status op_pop(Machine *m, int unused)
+static Status op_pop(PickleMachine *m, int unused)
 {
     int value = 0;
     (void)unused;
-    return machine_pop(m, &value);
+    return pickle_machine_pop(m, &value);
 }
 
-static Status op_pop_mark(Machine *m, int unused)
+static Status op_pop_mark(PickleMachine *m, int unused)
 {
     int first = 0;
     (void)unused;
-    TRY(machine_pop_mark(m, &first));
+    TRY(pickle_machine_pop_mark(m, &first));
     m->stack.count = first;
     return OK;
 }
 
-static Status remember(Machine *m, uint64_t number)
+static Status remember(PickleMachine *m, uint64_t number)
 {
-    if (machine_above_mark(m) < 1) return machine_refuse(m, "an operation finds no value");
-    if (number >= PICKLE_MEMO) return machine_refuse(m, "an impossible memo number");
+    if (pickle_machine_above_mark(m) < 1)
+        return pickle_machine_refuse(m, "an operation finds no value");
+    if (number >= PICKLE_MEMO) return pickle_machine_refuse(m, "an impossible memo number");
     while ((uint64_t)m->memo.count <= number) indices_push(&m->memo, -1);
     m->memo.at[number] = m->stack.at[m->stack.count - 1];
     return OK;
 }
 
-static Status op_put(Machine *m, int bytes)
+static Status op_put(PickleMachine *m, int bytes)
 {
     uint64_t number = 0;
-    TRY(machine_number(m, bytes, &number));
+    TRY(pickle_machine_number(m, bytes, &number));
     return remember(m, number);
 }
 
-static Status op_memoize(Machine *m, int unused)
+static Status op_memoize(PickleMachine *m, int unused)
 {
     (void)unused;
     return remember(m, (uint64_t)m->memo.count);
 }
 
-static Status op_get(Machine *m, int bytes)
+static Status op_get(PickleMachine *m, int bytes)
 {
     uint64_t number = 0;
-    TRY(machine_number(m, bytes, &number));
+    TRY(pickle_machine_number(m, bytes, &number));
     if (number >= (uint64_t)m->memo.count || m->memo.at[number] < 0)
-        return machine_refuse(m, "a memo that was never filled");
+        return pickle_machine_refuse(m, "a memo that was never filled");
     indices_push(&m->stack, m->memo.at[number]);
     return OK;
 }
 
 /* ---- names and calls ---- */
 
-static Status push_name(Machine *m, const char *module, int64_t module_bytes, const char *leaf,
-                        int64_t leaf_bytes)
+static Status push_name(PickleMachine *m, const char *module, int64_t module_bytes,
+                        const char *leaf, int64_t leaf_bytes)
 {
     char *full = mem_format("%.*s.%.*s", (int)(module_bytes < 200 ? module_bytes : 200), module,
                             (int)(leaf_bytes < 200 ? leaf_bytes : 200), leaf);
@@ -216,51 +219,53 @@ static Status push_name(Machine *m, const char *module, int64_t module_bytes, co
     PickleValue *value = NULL;
     Status st = OK;
     if (name->name) {
-        st = machine_push(m, PICKLE_NAME, &value);
+        st = pickle_machine_push(m, PICKLE_NAME, &value);
         if (st == OK) value->name = name;
     } else {
         m->pickle->refused_as_unsafe = true;
-        st =
-            machine_refuse(m, "it names %s, which tensors do not need and weft does not run", full);
+        st = pickle_machine_refuse(
+            m, "it names %s, which tensors do not need and weft does not run", full);
     }
     mem_free(&full);
     return st;
 }
 
-static Status op_name(Machine *m, int unused)
+static Status op_name(PickleMachine *m, int unused)
 {
     const char *module = NULL, *leaf = NULL;
     int64_t module_bytes = 0, leaf_bytes = 0;
     (void)unused;
-    TRY(machine_line(m, &module, &module_bytes));
-    TRY(machine_line(m, &leaf, &leaf_bytes));
+    TRY(pickle_machine_line(m, &module, &module_bytes));
+    TRY(pickle_machine_line(m, &leaf, &leaf_bytes));
     return push_name(m, module, module_bytes, leaf, leaf_bytes);
 }
 
-static Status op_name_of_stack(Machine *m, int unused)
+static Status op_name_of_stack(PickleMachine *m, int unused)
 {
     int leaf = 0, module = 0;
     (void)unused;
-    TRY(machine_pop(m, &leaf));
-    TRY(machine_pop(m, &module));
-    PickleValue l = *machine_value(m, leaf), w = *machine_value(m, module);
+    TRY(pickle_machine_pop(m, &leaf));
+    TRY(pickle_machine_pop(m, &module));
+    PickleValue l = *pickle_machine_value(m, leaf), w = *pickle_machine_value(m, module);
     if (l.kind != PICKLE_TEXT || w.kind != PICKLE_TEXT)
-        return machine_refuse(m, "a name that is no text");
+        return pickle_machine_refuse(m, "a name that is no text");
     return push_name(m, w.text, w.bytes, l.text, l.bytes);
 }
 
 /* Fills a dictionary from OrderedDict([(key, value), ...]). */
-static Status fill_dict(Machine *m, PickleValue *dict, const PickleValue *arguments)
+static Status fill_dict(PickleMachine *m, PickleValue *dict, const PickleValue *arguments)
 {
     if (arguments->count == 0) return OK;
-    const PickleValue *list = machine_value(m, arguments->item[0]);
+    const PickleValue *list = pickle_machine_value(m, arguments->item[0]);
     if (list->kind != PICKLE_LIST && list->kind != PICKLE_TUPLE) return OK;
     m->copied += list->count;
-    if (m->copied > PICKLE_VALUES) return machine_refuse(m, "more values than a state_dict has");
+    if (m->copied > PICKLE_VALUES)
+        return pickle_machine_refuse(m, "more values than a state_dict has");
     for (int i = 0; i < list->count; ++i) {
-        const PickleValue *pair = machine_value(m, list->item[i]);
+        const PickleValue *pair = pickle_machine_value(m, list->item[i]);
         bool good = pair->kind == PICKLE_LIST || pair->kind == PICKLE_TUPLE;
-        if (!good || pair->count != 2) return machine_refuse(m, "a dictionary of other than pairs");
+        if (!good || pair->count != 2)
+            return pickle_machine_refuse(m, "a dictionary of other than pairs");
         pickle_add_item(dict, pair->item[0]);
         pickle_add_item(dict, pair->item[1]);
     }
@@ -269,23 +274,23 @@ static Status fill_dict(Machine *m, PickleValue *dict, const PickleValue *argume
 
 /* Does REDUCE or NEWOBJ: a call of a listed name becomes the value that the name's role
  * determines. */
-static Status op_call(Machine *m, int unused)
+static Status op_call(PickleMachine *m, int unused)
 {
     int arguments = 0, called = 0;
     PickleValue *value;
     (void)unused;
-    TRY(machine_pop(m, &arguments));
-    TRY(machine_pop(m, &called));
-    if (machine_value(m, called)->kind != PICKLE_NAME ||
-        machine_value(m, arguments)->kind != PICKLE_TUPLE)
-        return machine_refuse(m, "it calls something that is no name");
-    const PickleName *name = machine_value(m, called)->name;
+    TRY(pickle_machine_pop(m, &arguments));
+    TRY(pickle_machine_pop(m, &called));
+    if (pickle_machine_value(m, called)->kind != PICKLE_NAME ||
+        pickle_machine_value(m, arguments)->kind != PICKLE_TUPLE)
+        return pickle_machine_refuse(m, "it calls something that is no name");
+    const PickleName *name = pickle_machine_value(m, called)->name;
     switch (name->role) {
     case PICKLE_MAKES_DICT:
-        TRY(machine_push(m, PICKLE_DICT, &value));
-        return fill_dict(m, value, machine_value(m, arguments));
+        TRY(pickle_machine_push(m, PICKLE_DICT, &value));
+        return fill_dict(m, value, pickle_machine_value(m, arguments));
     case PICKLE_MAKES_CALL:
-        TRY(machine_push(m, PICKLE_CALL, &value));
+        TRY(pickle_machine_push(m, PICKLE_CALL, &value));
         value->name = name;
         pickle_add_item(value, arguments);
         return OK;
@@ -297,33 +302,34 @@ static Status op_call(Machine *m, int unused)
 
 /* Does BUILD: drops an object's attributes. A dictionary's attributes (OrderedDict's _metadata) are
  * not needed, and other objects are not read. */
-static Status op_build(Machine *m, int unused)
+static Status op_build(PickleMachine *m, int unused)
 {
     int state;
     (void)unused;
-    TRY(machine_pop(m, &state));
-    if (machine_above_mark(m) < 1) return machine_refuse(m, "an operation finds no value");
-    const PickleValue *object = machine_value(m, m->stack.at[m->stack.count - 1]);
+    TRY(pickle_machine_pop(m, &state));
+    if (pickle_machine_above_mark(m) < 1)
+        return pickle_machine_refuse(m, "an operation finds no value");
+    const PickleValue *object = pickle_machine_value(m, m->stack.at[m->stack.count - 1]);
     if (object->kind == PICKLE_DICT || object->kind == PICKLE_OTHER) return OK;
-    return machine_refuse(m, "it sets attributes of an object that may have none");
+    return pickle_machine_refuse(m, "it sets attributes of an object that may have none");
 }
 
-static Status op_persistent(Machine *m, int unused)
+static Status op_persistent(PickleMachine *m, int unused)
 {
     int identifier = 0;
     PickleValue *value;
     (void)unused;
-    TRY(machine_pop(m, &identifier));
-    TRY(machine_push(m, PICKLE_PERSISTENT, &value));
+    TRY(pickle_machine_pop(m, &identifier));
+    TRY(pickle_machine_push(m, PICKLE_PERSISTENT, &value));
     pickle_add_item(value, identifier);
     return OK;
 }
 
-static Status op_stop(Machine *m, int unused)
+static Status op_stop(PickleMachine *m, int unused)
 {
     (void)unused;
     if (m->stack.count != 1 || m->marks.count != 0)
-        return machine_refuse(m, "it ends with other than one value");
+        return pickle_machine_refuse(m, "it ends with other than one value");
     m->pickle->root = m->stack.at[0];
     m->stopped = true;
     return OK;
@@ -401,27 +407,27 @@ static const Operation operations[256] = {
     [0x98] = {"READONLY_BUFFER", NULL, 0},
 };
 
-static Status run(Machine *m)
+static Status run(PickleMachine *m)
 {
     while (!m->stopped) {
-        if (m->at == m->end) return machine_refuse(m, "it ends too early");
+        if (m->at == m->end) return pickle_machine_refuse(m, "it ends too early");
         const Operation *o = &operations[*m->at];
-        if (!o->name) return machine_refuse(m, "no operation of a pickle");
+        if (!o->name) return pickle_machine_refuse(m, "no operation of a pickle");
         if (!o->run) {
             m->pickle->refused_as_unsafe = true;
-            return machine_refuse(m, "the operation %s, which no state_dict needs", o->name);
+            return pickle_machine_refuse(m, "the operation %s, which no state_dict needs", o->name);
         }
         ++m->at;
         TRY(o->run(m, o->argument));
     }
-    return m->at == m->end ? OK : machine_refuse(m, "bytes follow its end");
+    return m->at == m->end ? OK : pickle_machine_refuse(m, "bytes follow its end");
 }
 
 Status pickle_read(Pickle *pickle, const char *path, const PickleName *names, const uint8_t *bytes,
                    size_t length)
 {
     *pickle = (Pickle){.path = path, .names = names};
-    Machine m = {.pickle = pickle, .begin = bytes, .at = bytes, .end = bytes + length};
+    PickleMachine m = {.pickle = pickle, .begin = bytes, .at = bytes, .end = bytes + length};
     Status st = run(&m);
     mem_free(&m.stack.at);
     mem_free(&m.marks.at);

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-Status machine_refuse(const Machine *m, const char *fmt, ...)
+Status pickle_machine_refuse(const PickleMachine *m, const char *fmt, ...)
 {
     char text[512];
     va_list args;
@@ -30,15 +30,16 @@ void indices_push(Indices *list, int value)
 
 /* ---- values ---- */
 
-PickleValue *machine_value(const Machine *m, int i)
+PickleValue *pickle_machine_value(const PickleMachine *m, int i)
 {
     return &m->pickle->value[i];
 }
 
-Status machine_push(Machine *m, PickleKind kind, PickleValue **value)
+Status pickle_machine_push(PickleMachine *m, PickleKind kind, PickleValue **value)
 {
     Pickle *p = m->pickle;
-    if (p->count == PICKLE_VALUES) return machine_refuse(m, "more values than a state_dict has");
+    if (p->count == PICKLE_VALUES)
+        return pickle_machine_refuse(m, "more values than a state_dict has");
     if (p->count == p->room) {
         p->room = p->room ? 2 * p->room : 256;
         p->value = mem_resize(p->value, (size_t)p->room * sizeof *p->value);
@@ -58,33 +59,34 @@ void pickle_add_item(PickleValue *value, int item)
     value->item[value->count++] = item;
 }
 
-int machine_above_mark(const Machine *m)
+int pickle_machine_above_mark(const PickleMachine *m)
 {
     return m->stack.count - (m->marks.count ? m->marks.at[m->marks.count - 1] : 0);
 }
 
-Status machine_pop(Machine *m, int *value)
+Status pickle_machine_pop(PickleMachine *m, int *value)
 {
-    if (machine_above_mark(m) < 1) return machine_refuse(m, "an operation finds no value");
+    if (pickle_machine_above_mark(m) < 1)
+        return pickle_machine_refuse(m, "an operation finds no value");
     *value = m->stack.at[--m->stack.count];
     return OK;
 }
 
-Status machine_pop_mark(Machine *m, int *first)
+Status pickle_machine_pop_mark(PickleMachine *m, int *first)
 {
-    if (m->marks.count == 0) return machine_refuse(m, "an operation finds no mark");
+    if (m->marks.count == 0) return pickle_machine_refuse(m, "an operation finds no mark");
     *first = m->marks.at[--m->marks.count];
     return OK;
 }
 
-Status machine_move(Machine *m, int first, PickleKind kind)
+Status pickle_machine_move(PickleMachine *m, int first, PickleKind kind)
 {
     int count = m->stack.count - first, base = m->marks.count ? m->marks.at[m->marks.count - 1] : 0;
     if (first - 1 < base || (kind == PICKLE_DICT && count % 2))
-        return machine_refuse(m, "an operation finds other values than it needs");
-    PickleValue *into = machine_value(m, m->stack.at[first - 1]);
+        return pickle_machine_refuse(m, "an operation finds other values than it needs");
+    PickleValue *into = pickle_machine_value(m, m->stack.at[first - 1]);
     if (into->kind != kind && into->kind != PICKLE_OTHER)
-        return machine_refuse(m, "values are added to an object that holds none");
+        return pickle_machine_refuse(m, "values are added to an object that holds none");
     for (int i = first; into->kind == kind && i < m->stack.count; ++i)
         pickle_add_item(into, m->stack.at[i]);
     m->stack.count = first;
@@ -93,27 +95,27 @@ Status machine_move(Machine *m, int first, PickleKind kind)
 
 /* ---- arguments ---- */
 
-Status machine_bytes(Machine *m, uint64_t count, const uint8_t **bytes)
+Status pickle_machine_bytes(PickleMachine *m, uint64_t count, const uint8_t **bytes)
 {
-    if (count > (uint64_t)(m->end - m->at)) return machine_refuse(m, "it ends too early");
+    if (count > (uint64_t)(m->end - m->at)) return pickle_machine_refuse(m, "it ends too early");
     *bytes = m->at;
     m->at += count;
     return OK;
 }
 
-Status machine_number(Machine *m, int bytes, uint64_t *value)
+Status pickle_machine_number(PickleMachine *m, int bytes, uint64_t *value)
 {
     const uint8_t *at = NULL;
-    TRY(machine_bytes(m, (uint64_t)bytes, &at));
+    TRY(pickle_machine_bytes(m, (uint64_t)bytes, &at));
     *value = 0;
     for (int i = bytes - 1; i >= 0; --i) *value = *value << 8 | at[i];
     return OK;
 }
 
-Status machine_line(Machine *m, const char **text, int64_t *bytes)
+Status pickle_machine_line(PickleMachine *m, const char **text, int64_t *bytes)
 {
     const uint8_t *end = memchr(m->at, '\n', (size_t)(m->end - m->at));
-    if (!end) return machine_refuse(m, "it ends too early");
+    if (!end) return pickle_machine_refuse(m, "it ends too early");
     *text = (const char *)m->at;
     *bytes = end - m->at;
     m->at = end + 1;

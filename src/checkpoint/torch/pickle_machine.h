@@ -17,7 +17,7 @@ typedef struct Indices {
 } Indices;
 void indices_push(Indices *list, int value);
 
-typedef struct Machine {
+typedef struct PickleMachine {
     /* the tree that is built; borrowed */
     Pickle *pickle;
     /* begin and end of the pickle's bytes, and the next byte to read (`at`); borrowed */
@@ -32,29 +32,29 @@ typedef struct Machine {
     int64_t copied;
     /* true once operation STOP has ended the pickle */
     bool stopped;
-} Machine;
+} PickleMachine;
 
 /* Fails with ERR_DATA and the position in the pickle. */
-Status machine_refuse(const Machine *m, const char *fmt, ...) BASE_PRINTF(2, 3);
-PickleValue *machine_value(const Machine *m, int i);
+Status pickle_machine_refuse(const PickleMachine *m, const char *fmt, ...) BASE_PRINTF(2, 3);
+PickleValue *pickle_machine_value(const PickleMachine *m, int i);
 /* Pushes a new value. *value is valid until the next push. */
-Status machine_push(Machine *m, PickleKind kind, PickleValue **value);
+Status pickle_machine_push(PickleMachine *m, PickleKind kind, PickleValue **value);
 void pickle_add_item(PickleValue *value, int item);
 /* Returns the number of values above the last mark. */
-int machine_above_mark(const Machine *m);
+int pickle_machine_above_mark(const PickleMachine *m);
 /* Pops the topmost value above the last mark. */
-Status machine_pop(Machine *m, int *value);
+Status pickle_machine_pop(PickleMachine *m, int *value);
 /* Removes the last mark; the values above it begin at index *first of the stack. */
-Status machine_pop_mark(Machine *m, int *first);
+Status pickle_machine_pop_mark(PickleMachine *m, int *first);
 /* Moves the values from index `first` of the stack on into the container below them, which must be
  * of this kind. If it is of kind OTHER instead, the values are dropped. */
-Status machine_move(Machine *m, int first, PickleKind kind);
+Status pickle_machine_move(PickleMachine *m, int first, PickleKind kind);
 
 /* Reads `count` bytes that follow an operation. *bytes: borrowed from the pickle. */
-Status machine_bytes(Machine *m, uint64_t count, const uint8_t **bytes);
+Status pickle_machine_bytes(PickleMachine *m, uint64_t count, const uint8_t **bytes);
 /* Reads an unsigned number of `bytes` bytes that follows an operation. */
-Status machine_number(Machine *m, int bytes, uint64_t *value);
+Status pickle_machine_number(PickleMachine *m, int bytes, uint64_t *value);
 /* Reads a line that follows an operation. *text: borrowed, without the line break. */
-Status machine_line(Machine *m, const char **text, int64_t *bytes);
+Status pickle_machine_line(PickleMachine *m, const char **text, int64_t *bytes);
 
 #endif

@@ -191,7 +191,7 @@ static Status add_tensor(TorchFile *torch, const PickleValue *key, const TorchCa
     if (!name)
         return fail(ERR_DATA, "%s: a tensor's name is no text of 1 to %d printable bytes",
                     torch->file->path, SAFE_NAME_BYTES);
-    SafeTensor *t = safe_new_tensor(torch->set);
+    ForeignTensor *t = foreign_new_tensor(torch->set);
     if (!t) {
         mem_free(&name);
         return fail(ERR_DATA, "%s: more than %d tensors", torch->file->path, SAFE_TENSORS);
@@ -286,7 +286,7 @@ static Status add_all(TorchFile *torch, ZipMember *pickle, uint8_t **bytes)
     return st;
 }
 
-static Status add_torch(SafeSet *set, SafeFile *file)
+static Status add_torch(ForeignSet *set, ForeignFile *file)
 {
     TorchFile torch = {.set = set, .file = file};
     uint8_t *bytes = NULL;
@@ -311,7 +311,7 @@ static bool begins_zip(const uint8_t *head, size_t bytes)
            (!memcmp(head, "PK\003\004", 4) || !memcmp(head, "PK\005\006", 4));
 }
 
-const SafeFormat safe_format_torch = {
+const ForeignFormat foreign_format_torch = {
     .name = "pth",
     .help = "FILE.pth, .pt, .bin, as torch.save has written them since PyTorch 1.6",
     .begins = begins_zip,
@@ -326,7 +326,7 @@ static bool begins_pickle(const uint8_t *head, size_t bytes)
     return pickle || (bytes > 262 && !memcmp(head + 257, "ustar", 5));
 }
 
-static Status refuse_pickle(SafeSet *set, SafeFile *file)
+static Status refuse_pickle(ForeignSet *set, ForeignFile *file)
 {
     (void)set;
     char *why = mem_format("%s: is a bare pickle, as PyTorch before 1.6 wrote, and is not read",
@@ -336,7 +336,7 @@ static Status refuse_pickle(SafeSet *set, SafeFile *file)
     return st;
 }
 
-const SafeFormat safe_format_pickle = {
+const ForeignFormat foreign_format_pickle = {
     .name = "old pth",
     .help = "files of PyTorch before 1.6 and other bare pickles: refused, with the command that "
             "converts them",

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* Tags of torch_names: the low byte is an element type (SafeType), the other bits are the kind of
- * object. */
+/* Tags of torch_names: the low byte is an element type (ForeignType), the other bits are the kind
+ * of object. */
 enum {
     TAG_TYPE = 0x0ff,
     TAG_STORAGE = 0x100,
@@ -167,21 +167,21 @@ bool torch_tensor_call(const TorchFile *torch, int value, TorchCall *call)
 
 /* A storage. In the pickle it is ('storage', type, key, device, number of elements or bytes). */
 typedef struct Storage {
-    SafeType type;
+    ForeignType type;
     /* member of the zip with the values; borrowed */
     ZipMember *member;
     /* number of elements in the member */
     int64_t elements;
 } Storage;
 
-static Status refuse(const TorchFile *torch, const SafeTensor *t, const char *why)
+static Status refuse(const TorchFile *torch, const ForeignTensor *t, const char *why)
 {
     return fail(ERR_DATA, "%s: tensor %s %s", torch->file->path, t->name, why);
 }
 
 /* Reads the element type from the storage or, if the storage is untyped, from the call's seventh
  * argument. *typed: true if the storage has a type. */
-static bool read_type(const TorchFile *torch, const TorchCall *call, SafeType *type, bool *typed)
+static bool read_type(const TorchFile *torch, const TorchCall *call, ForeignType *type, bool *typed)
 {
     const PickleValue *storage = item_of(torch, call->arguments, 0);
     if (!storage || storage->kind != PICKLE_PERSISTENT) return false;
@@ -194,11 +194,11 @@ static bool read_type(const TorchFile *torch, const TorchCall *call, SafeType *t
         name = item_of(torch, call->arguments, 6);
         if (!name || name->kind != PICKLE_NAME || kind_of(name->name) != TAG_DTYPE) return false;
     }
-    *type = (SafeType)(name->name->tag & TAG_TYPE);
+    *type = (ForeignType)(name->name->tag & TAG_TYPE);
     return true;
 }
 
-static Status find_storage(const TorchFile *torch, const TorchCall *call, const SafeTensor *t,
+static Status find_storage(const TorchFile *torch, const TorchCall *call, const ForeignTensor *t,
                            Storage *storage)
 {
     bool typed = false;
@@ -216,14 +216,14 @@ static Status find_storage(const TorchFile *torch, const TorchCall *call, const 
     mem_free(&name);
     if (!storage->member)
         return refuse(torch, t, "has a storage that is not in the file: it was cut or packed anew");
-    int64_t each = safe_type_bytes(storage->type), bytes = storage->member->bytes;
+    int64_t each = foreign_type_bytes(storage->type), bytes = storage->member->bytes;
     storage->elements = bytes / each;
     if (typed ? bytes % each || count->whole != bytes / each : count->whole != bytes)
         return fail(ERR_DATA,
                     "%s: tensor %s says that its storage has %lld %s, and the file holds %lld "
                     "bytes of it",
                     torch->file->path, t->name, (long long)count->whole,
-                    typed ? safe_type_name(storage->type) : "bytes", (long long)bytes);
+                    typed ? foreign_type_name(storage->type) : "bytes", (long long)bytes);
     return OK;
 }
 
@@ -257,7 +257,7 @@ static bool is_lazy(const TorchFile *torch, const TorchCall *call)
 
 /* Computes t->elements, and *span, the number of elements in the storage from the view's first
  * element to its last. Returns false if the numbers overflow. */
-static bool measure(SafeTensor *t, int64_t *span)
+static bool measure(ForeignTensor *t, int64_t *span)
 {
     int64_t last = 0, step;
     t->elements = 1;
@@ -272,7 +272,7 @@ static bool measure(SafeTensor *t, int64_t *span)
     return true;
 }
 
-static bool is_contiguous(const SafeTensor *t)
+static bool is_contiguous(const ForeignTensor *t)
 {
     int64_t row = 1;
     for (int d = t->ndim - 1; d >= 0; --d) {
@@ -284,7 +284,7 @@ static bool is_contiguous(const SafeTensor *t)
 
 /* Limits the sum of the values of all tensors, because a small file may have many tensors that
  * share values of a storage. */
-static Status count_values(TorchFile *torch, const SafeTensor *t, int64_t span)
+static Status count_values(TorchFile *torch, const ForeignTensor *t, int64_t span)
 {
     int64_t more = t->elements > span ? t->elements : span;
     int64_t most = 4 * torch->file->bytes + (1 << 20);
@@ -298,10 +298,10 @@ static Status count_values(TorchFile *torch, const SafeTensor *t, int64_t span)
 
 bool torch_tensor_is_weight(const TorchFile *torch, const TorchCall *call)
 {
-    SafeTensor t = {0};
+    ForeignTensor t = {0};
     bool typed;
     const PickleValue *size = item_of(torch, call->arguments, 2);
-    if (!read_type(torch, call, &t.type, &typed) || !safe_is_float(&t)) return false;
+    if (!read_type(torch, call, &t.type, &typed) || !foreign_is_float(&t)) return false;
     for (int i = 0; size && i < size->count; ++i) {
         const PickleValue *v = item_of(torch, size, i);
         if (v && v->kind == PICKLE_WHOLE && v->whole != 1) return true;
@@ -309,7 +309,7 @@ bool torch_tensor_is_weight(const TorchFile *torch, const TorchCall *call)
     return false;
 }
 
-Status torch_tensor_fill(TorchFile *torch, const TorchCall *call, SafeTensor *t)
+Status torch_tensor_fill(TorchFile *torch, const TorchCall *call, ForeignTensor *t)
 {
     Storage storage = {0};
     const PickleValue *offset = item_of(torch, call->arguments, 1);
@@ -330,7 +330,7 @@ Status torch_tensor_fill(TorchFile *torch, const TorchCall *call, SafeTensor *t)
         return refuse(torch, t, "reaches beyond the end of its storage");
     TRY(count_values(torch, t, span));
     TRY(zip_check(&torch->zip, storage.member));
-    int64_t each = safe_type_bytes(t->type);
+    int64_t each = foreign_type_bytes(t->type);
     t->strided = t->elements > 0 && !is_contiguous(t);
     t->begin = storage.member->begin + offset->whole * each;
     t->end = t->begin + span * each;

@@ -8,9 +8,9 @@
 
 typedef struct TorchFile {
     /* borrowed */
-    SafeSet *set;
+    ForeignSet *set;
     /* borrowed */
-    SafeFile *file;
+    ForeignFile *file;
     Zip zip;
     Pickle pickle;
     /* the folder in the zip that contains all members ("archive"); owned */
@@ -40,6 +40,6 @@ bool torch_tensor_is_weight(const TorchFile *torch, const TorchCall *call);
 /* Sets type, shape, strides and the location of the values, which must be within the storage, and
  * verifies the storage's checksum. t->name must be set. ERR_DATA: the call or the storage is
  * invalid. ERR_IO. */
-Status torch_tensor_fill(TorchFile *torch, const TorchCall *call, SafeTensor *t);
+Status torch_tensor_fill(TorchFile *torch, const TorchCall *call, ForeignTensor *t);
 
 #endif

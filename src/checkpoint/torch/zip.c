@@ -53,12 +53,12 @@ static Status read_end64(const Zip *zip, int64_t end_at, Directory *d)
 {
     uint8_t locator[LOCATOR_BYTES], end[END64_BYTES];
     if (end_at < LOCATOR_BYTES) return broken(zip, "its zip64 record is missing");
-    TRY(safe_read_at(zip->file, locator, LOCATOR_BYTES, end_at - LOCATOR_BYTES));
+    TRY(foreign_read_at(zip->file, locator, LOCATOR_BYTES, end_at - LOCATOR_BYTES));
     uint64_t at = number(locator + 8, 8);
     if (number(locator, 4) != LOCATOR_MARK || at > (uint64_t)end_at ||
         (uint64_t)end_at - at < END64_BYTES)
         return broken(zip, "its zip64 record is missing");
-    TRY(safe_read_at(zip->file, end, END64_BYTES, (int64_t)at));
+    TRY(foreign_read_at(zip->file, end, END64_BYTES, (int64_t)at));
     uint64_t entries = number(end + 32, 8), bytes = number(end + 40, 8),
              begin = number(end + 48, 8);
     if (number(end, 4) != END64_MARK) return broken(zip, "its zip64 record is missing");
@@ -90,7 +90,7 @@ static Status find_end(const Zip *zip, Directory *d)
     int64_t most = END_BYTES + COMMENT_MOST;
     int64_t bytes = zip->file->bytes < most ? zip->file->bytes : most, at = bytes - END_BYTES;
     uint8_t *tail = mem_new((size_t)bytes + 1);
-    Status st = safe_read_at(zip->file, tail, bytes, zip->file->bytes - bytes);
+    Status st = foreign_read_at(zip->file, tail, bytes, zip->file->bytes - bytes);
     while (st == OK && at >= 0 &&
            (number(tail + at, 4) != END_MARK ||
             (int64_t)number(tail + at + 20, 2) != bytes - at - END_BYTES))
@@ -153,8 +153,8 @@ static Status place_member(const Zip *zip, ZipMember *m, const Entry *e, int64_t
     size_t length = strlen(m->name);
     if (e->local > (uint64_t)directory || (uint64_t)directory - e->local < LOCAL_BYTES + length)
         return member_fail(zip, m, "lies outside the file");
-    TRY(safe_read_at(zip->file, local, LOCAL_BYTES, (int64_t)e->local));
-    TRY(safe_read_at(zip->file, name, (int64_t)length, (int64_t)e->local + LOCAL_BYTES));
+    TRY(foreign_read_at(zip->file, local, LOCAL_BYTES, (int64_t)e->local));
+    TRY(foreign_read_at(zip->file, name, (int64_t)length, (int64_t)e->local + LOCAL_BYTES));
     if (number(local, 4) != LOCAL_MARK || number(local + 8, 2) != e->method ||
         number(local + 26, 2) != length || memcmp(name, m->name, length) != 0)
         return member_fail(zip, m, "has another header than the directory says");
@@ -221,7 +221,7 @@ static Status check_members(Zip *zip)
     return OK;
 }
 
-Status zip_open(Zip *zip, const SafeFile *file)
+Status zip_open(Zip *zip, const ForeignFile *file)
 {
     Directory d = {0};
     *zip = (Zip){.file = file};
@@ -231,7 +231,7 @@ Status zip_open(Zip *zip, const SafeFile *file)
     if (d.entries * ENTRY_BYTES > d.bytes) return broken(zip, "its directory is damaged");
     uint8_t *bytes = mem_new((size_t)d.bytes + 1);
     zip->member = mem_new(((size_t)d.entries + 1) * sizeof *zip->member);
-    Status st = safe_read_at(file, bytes, d.bytes, d.begin);
+    Status st = foreign_read_at(file, bytes, d.bytes, d.begin);
     const uint8_t *at = bytes;
     for (int64_t i = 0; st == OK && i < d.entries; ++i)
         st = read_entry(zip, &d, &at, bytes + d.bytes);
@@ -270,7 +270,7 @@ Status zip_check(const Zip *zip, ZipMember *member)
     Status st = OK;
     for (int64_t done = 0; st == OK && done < member->bytes; done += BLOCK) {
         int64_t some = member->bytes - done < BLOCK ? member->bytes - done : BLOCK;
-        st = safe_read_at(zip->file, block, some, member->begin + done);
+        st = foreign_read_at(zip->file, block, some, member->begin + done);
         if (st == OK) crc = crc32(crc, block, (uInt)some);
     }
     mem_free(&block);
@@ -288,5 +288,5 @@ Status zip_read(const Zip *zip, ZipMember *member, int64_t most, uint8_t **bytes
     if (member->bytes > most) return member_fail(zip, member, "is impossibly large");
     TRY(zip_check(zip, member));
     *bytes = mem_new((size_t)member->bytes + 1);
-    return safe_read_at(zip->file, *bytes, member->bytes, member->begin);
+    return foreign_read_at(zip->file, *bytes, member->bytes, member->begin);
 }

@@ -3,7 +3,7 @@
 #ifndef WEFT_CHECKPOINT_ZIP_H
 #define WEFT_CHECKPOINT_ZIP_H
 
-#include "../foreign/safe_set.h"
+#include "../foreign/foreign_set.h"
 
 typedef struct ZipMember {
     /* owned */
@@ -21,7 +21,7 @@ typedef struct ZipMember {
 } ZipMember;
 typedef struct Zip {
     /* borrowed */
-    const SafeFile *file;
+    const ForeignFile *file;
     int count;
     /* members, [count], sorted by name; owned */
     ZipMember *member;
@@ -30,7 +30,7 @@ typedef struct Zip {
 /* Reads the directory and every member's own header. ERR_DATA: a file that is truncated, or one of
  * several volumes; members that overlap, are outside the file or have the same name; more than 2^21
  * members, or a directory above 256 MiB. Release with zip_close in every case. */
-Status zip_open(Zip *zip, const SafeFile *file);
+Status zip_open(Zip *zip, const ForeignFile *file);
 void zip_close(Zip *zip);
 /* Returns the member of that name, or NULL; borrowed. */
 ZipMember *zip_find(const Zip *zip, const char *name);

@@ -127,7 +127,7 @@ static Status make_spec(const Case *c, int block, OpSpec *spec)
         spec->x[i].block = block;
         spec->need_dx[i] = true;
     }
-    TRY(layer_infer(kind, spec, &size, param));
+    TRY(layer_infer_shapes(kind, spec, &size, param));
     if (c->act != ACT_NONE) spec->act = c->act;
     return OK;
 }

@@ -199,7 +199,7 @@ static void join_ranks(const World *world, const RankTimes *mine, char *packed, 
 {
     RankTimes *all = mem_new((size_t)world->size * sizeof *all);
     size_t *bytes = mem_new((size_t)world->size * sizeof *bytes), total = 0;
-    world_gather(world, mine, sizeof *mine, all);
+    world_allgather(world, mine, sizeof *mine, all);
     for (int r = 0; r < world->size; ++r) total += bytes[r] = all[r].text_bytes;
     char *joined = mem_new(total + 1);
     world_collect(world, packed, bytes, 0, joined);
@@ -304,7 +304,7 @@ static Status measure(const Config *config, const World *world, const World *tra
         join_ranks(world, &mine, packed, &machine);
         free(packed);
         describe(&machine, trainer_backend(t)->options.threads);
-        machine.setup = train_setup(config);
+        machine.setup = train_settings_text(config);
         st = bench_measure_links(world, trainer_backend(t), &machine);
         if (st == OK && machine.nodes > 1) st = bench_measure_overlap(t, world, o->steps, &machine);
     }

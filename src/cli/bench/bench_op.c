@@ -129,7 +129,7 @@ static void bench_open(Bench *b, Op *op)
 {
     const OpSpec *s = &op->spec;
     *b = (Bench){.backend = op->backend, .op = op};
-    b->run = (OpRun){.sample_count = (int)s->x[0].shape.dim[0], .training = true, .loss_scale = 1};
+    b->run = (OpRun){.sample_count = (int)s->x[0].shape.dim[0], .training = true, .loss_factor = 1};
     b->run.y = allocate(b, desc_bytes(s->y));
     b->run.dy = allocate_random(b, s->y);
     for (int i = 0; i < s->x_count; ++i) {

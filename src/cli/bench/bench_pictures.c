@@ -64,7 +64,7 @@ static Status measure_decoding(const Pictures *p, int round, double *rate)
 static Status measure_loading(const Pictures *p, int round, double *rate)
 {
     Loader *loader;
-    const Batch *batch;
+    const MicroBatch *batch;
     LoaderPlan plan = {.batch = MICRO,
                        .micro_batch = MICRO,
                        .micro_count = 1,

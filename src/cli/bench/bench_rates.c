@@ -18,7 +18,7 @@ enum { BLOCK = 1 << 18 };
 double bench_sum_ranks(const World *world, double mine)
 {
     double *all = mem_new((size_t)world->size * sizeof *all), sum = 0;
-    world_gather(world, &mine, sizeof mine, all);
+    world_allgather(world, &mine, sizeof mine, all);
     for (int i = 0; i < world->size; ++i) sum += all[i];
     mem_free(&all);
     return sum;
@@ -27,7 +27,7 @@ double bench_sum_ranks(const World *world, double mine)
 double bench_max_ranks(const World *world, double mine)
 {
     double *all = mem_new((size_t)world->size * sizeof *all), max = mine;
-    world_gather(world, &mine, sizeof mine, all);
+    world_allgather(world, &mine, sizeof mine, all);
     for (int i = 0; i < world->size; ++i) max = all[i] > max ? all[i] : max;
     mem_free(&all);
     return max;

@@ -62,13 +62,13 @@ static Status measure(Scale *s, const World *part, ScaleRow *row)
     if (st == OK) {
         TrainSizes sizes = trainer_sizes(t);
         s->micro_batch = sizes.micro_batch;
-        s->rows_per_sample = sizes.rows_per_sample;
+        s->counted_units_per_sample = sizes.counted_units_per_sample;
         s->row_name = bench_row_name(t);
         s->model = bench_model_name(t);
         s->precision = bench_precision_name(t);
         s->device = trainer_backend(t)->table->name;
         row->step_s = times.median_s;
-        row->note = train_padding(t);
+        row->note = train_padding_text(t);
     }
     if (st == OK && part->rank == 0 && *s->machine_path) forecast(s, t, row);
     trainer_free(&t);
@@ -179,7 +179,7 @@ static Status run_job(Job *job, const ScaleOptions *o)
     Status st = bench_data_begin(job, &input, path);
     bench_fix_threads(config, &job->world);
     config->train.log_every = o->warmup + o->steps + 1;
-    if (st == OK) st = train_in_places(config, &job->world, measure_all, &s);
+    if (st == OK) st = train_with_rank_map(config, &job->world, measure_all, &s);
     if (st == OK && job->world.rank == 0) (o->json ? scale_print_json : scale_print_text)(&s);
     bench_data_end(job, path);
     scale_fini(&s);

@@ -36,8 +36,8 @@ typedef struct Scale {
     int warmup;
     /* number of samples in a micro-batch */
     int64_t micro_batch;
-    /* TrainSizes.rows_per_sample */
-    int64_t rows_per_sample;
+    /* TrainSizes.counted_units_per_sample */
+    int64_t counted_units_per_sample;
     /* result of bench_row_name */
     const char *row_name;
     /* names of the model, the precision and the device */

@@ -11,7 +11,7 @@ enum { CELL = 32, RANKS_LISTED = 8 };
 
 static double rows_per_s(const Scale *s, const ScaleRow *row)
 {
-    return (double)(row->batch * s->rows_per_sample) / row->step_s;
+    return (double)(row->batch * s->counted_units_per_sample) / row->step_s;
 }
 
 static double speed_up(const Scale *s, const ScaleRow *row)
@@ -115,7 +115,7 @@ static void put_table(Json *json, const Scale *s, const char *key, const ScaleRo
 {
     char rate[CELL];
     snprintf(rate, sizeof rate, "%s_per_s", s->row_name);
-    json_lines(json, key);
+    json_array_by_line(json, key);
     for (int i = 0; i < s->count; ++i, ++row) {
         json_object(json, NULL);
         json_int(json, "ranks", row->ranks);

@@ -182,7 +182,8 @@ static Status measure(const Config *config, const World *world, void *step_bench
     Status st = time_steps_or_pretend(t, bench);
     bench->memory_mb = bench_sum_ranks(world, proc_bytes("/proc/self/status", "VmHWM:") / 1e6);
     measure_device_memory(t, bench);
-    bench->rows_per_s = (double)(sizes.batch * sizes.rows_per_sample) / bench->times.median_s;
+    bench->rows_per_s =
+        (double)(sizes.batch * sizes.counted_units_per_sample) / bench->times.median_s;
     bench->flops = micro_flops(t) * sizes.micro_batches / bench->times.median_s;
     if (st == OK && !bench->pretend) st = bench_product(&bench->product, trainer_backend(t), world);
     if (st == OK && world->rank == 0)
@@ -200,7 +201,7 @@ static Status run_job(Job *job, StepBench *bench)
     /* No step is logged: a line in metrics.jsonl has the gradient's norm, and the host would wait
      * for the GPU to get it. */
     job->config->train.log_every = bench->warmup + bench->steps + 1;
-    if (st == OK) st = train_in_places(job->config, &job->world, measure, bench);
+    if (st == OK) st = train_with_rank_map(job->config, &job->world, measure, bench);
     bench_data_end(job, path);
     return st;
 }

@@ -73,7 +73,7 @@ static Status build(Shrink *s)
     DataSet set = {0};
     const FlagList *keep = &s->flags->keep;
     TRY(read_input(s, &set));
-    Status st = train_model(&s->before, s->config, &set, &none, 1);
+    Status st = train_build_graph(&s->before, s->config, &set, &none, 1);
     data_set_fini(&set);
     TRY(st);
     TRY(units_new(&s->units, s->before, (const char *const *)keep->word, keep->count));
@@ -116,8 +116,8 @@ static void print_layers(const Shrink *s, const UnitGroup *group)
 
 static void print_text(const Shrink *s)
 {
-    int64_t params = graph_param_count(s->before), params_left = graph_param_count(s->after);
-    double macs = graph_forward_macs(s->before), macs_left = graph_forward_macs(s->after);
+    int64_t params = graph_param_elements(s->before), params_left = graph_param_elements(s->after);
+    double macs = graph_sample_macs(s->before), macs_left = graph_sample_macs(s->after);
     printf("channels        layers\n");
     for (int i = 0; i < s->units->group_count; ++i) {
         const UnitGroup *group = &s->units->group[i];
@@ -157,10 +157,10 @@ static void print_json(const Shrink *s)
     for (int i = 0; i < s->units->group_count; ++i)
         if (s->units->group[i].layer_count > 0) json_group(s, &s->units->group[i], &json);
     json_end(&json);
-    json_int(&json, "parameters", graph_param_count(s->before));
-    json_int(&json, "parameters_left", graph_param_count(s->after));
-    json_real(&json, "macs", graph_forward_macs(s->before));
-    json_real(&json, "macs_left", graph_forward_macs(s->after));
+    json_int(&json, "parameters", graph_param_elements(s->before));
+    json_int(&json, "parameters_left", graph_param_elements(s->after));
+    json_real(&json, "macs", graph_sample_macs(s->before));
+    json_real(&json, "macs_left", graph_sample_macs(s->after));
     json_end(&json);
 }
 

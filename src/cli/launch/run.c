@@ -128,7 +128,7 @@ static Status give_up(Supervisor *s, int code, const char *why)
 static Status find_checkpoints(Supervisor *s, bool *progress)
 {
     int64_t step;
-    TRY(checkpoint_new_step(s->checkpoints, s->known_checkpoints, &step));
+    TRY(checkpoint_find_unseen(s->checkpoints, s->known_checkpoints, &step));
     *progress = step >= 0;
     s->has_checkpoint |= *progress;
     if (*progress && s->start_number > 0) s->checkpoint_step = step;
@@ -159,7 +159,7 @@ static Status report_stop(Supervisor *s, int code)
     if (is_final(code)) return fail((Status)code, "weft run: ended with exit code %d", code);
     return fail(ERR_STOPPED,
                 "weft run: stopped as requested%s: start the same command again%s to continue",
-                lost, train_leave_out(s->config));
+                lost, train_continue_hint(s->config));
 }
 
 /* Prepares another start after a loss, or fails if there must be no other start. If two or more
@@ -225,7 +225,7 @@ static Status handle_end(Supervisor *s, int code, bool *again)
         return fail(ERR_STOPPED,
                     "weft run: the training stopped by itself and has saved a checkpoint: start "
                     "the same command again%s to continue",
-                    train_leave_out(s->config));
+                    train_continue_hint(s->config));
     if (is_final(code))
         return fail((Status)code,
                     "weft run: not started again: another start would end with exit code %d too",

@@ -189,7 +189,7 @@ static int wait_for_end(Runner *r)
     double lost_s = 0;
     int state;
     while (waitpid(r->process, &state, WNOHANG) != r->process) {
-        bool lost = r->watch.lost_rank >= 0 || r->problem, end;
+        bool lost = r->watch.lost_index >= 0 || r->problem, end;
         bool repeats = r->first_signal || lost || is_continuing(r);
         bool starts = !start_is_over(&r->watch);
         bool signalled = watch_wait(&r->watch, starts ? START_MS : repeats ? REPEAT_MS : -1);

@@ -205,7 +205,7 @@ static Status try_plan(const Supervisor *s, int dp, bool *same_bits, bool *padde
     Trainer *t = NULL;
     s->config->grid.dp = dp;
     Status status = trainer_dry_run(&t, s->config, &alone, &dry_run);
-    char *padding = status == OK ? train_padding(t) : NULL;
+    char *padding = status == OK ? train_padding_text(t) : NULL;
     *padded = padding != NULL;
     *same_bits = status == OK && train_same_bits(t);
     mem_free(&padding);
@@ -317,7 +317,7 @@ Status supervisor_backoff(Supervisor *s, int n)
     return fail(ERR_STOPPED,
                 "weft run: stopped as requested, between two starts: start the same command "
                 "again%s to continue",
-                train_leave_out(s->config));
+                train_continue_hint(s->config));
 }
 
 static void log_lost_hosts(const Supervisor *s)

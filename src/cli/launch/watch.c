@@ -50,7 +50,7 @@ void watch_init(Watch *watch, int ranks, int signal_fd, bool remote)
     char token[RANDOM_ID_BYTES], addresses[REMOTE_ADDRESSES] = "";
     struct sockaddr_un address;
     *watch =
-        (Watch){.lost_rank = NO_RANK, .tcp_listener = -1, .ranks = ranks, .signal_fd = signal_fd};
+        (Watch){.lost_index = NO_RANK, .tcp_listener = -1, .ranks = ranks, .signal_fd = signal_fd};
     random_id(token);
     watch->token = strtoull(token, NULL, 16);
     watch->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -82,7 +82,7 @@ static WatchedRank *add_rank(Watch *watch, int fd, pid_t process, const char *ho
         close(fd);
         return NULL;
     }
-    if (watch->lost_rank == i) watch->lost_rank = NO_RANK;
+    if (watch->lost_index == i) watch->lost_index = NO_RANK;
     if (i == watch->connected) ++watch->connected;
     WatchedRank *rank = &watch->rank[i];
     if (rank->fd > 0) close(rank->fd);
@@ -139,7 +139,7 @@ static void receive(Watch *watch, WatchedRank *rank)
         if (message >= 0) rank->number = message;
         /* after a loss, mpirun ends the other ranks, which then stop without a request */
         watch->stop_reported =
-            watch->stop_reported || (message == MESSAGE_STOP && watch->lost_rank == NO_RANK);
+            watch->stop_reported || (message == MESSAGE_STOP && watch->lost_index == NO_RANK);
         if (message <= MESSAGE_END)
             rank->status = (Status)(MESSAGE_END - message);
         else if (message <= MESSAGE_STAGE)
@@ -151,8 +151,8 @@ static void receive(Watch *watch, WatchedRank *rank)
     /* close also removes the descriptor from epoll's set */
     close(rank->fd);
     rank->fd = -1;
-    if (rank->ended || *rank->host || watch->lost_rank != NO_RANK) return;
-    watch->lost_rank = (int)(rank - watch->rank);
+    if (rank->ended || *rank->host || watch->lost_index != NO_RANK) return;
+    watch->lost_index = (int)(rank - watch->rank);
 }
 
 bool watch_wait(Watch *watch, int limit_ms)
@@ -188,8 +188,8 @@ bool watch_all_ended(Watch *watch, Status *status)
 
 const WatchedRank *watch_lost_rank(Watch *watch)
 {
-    for (int i = 0; i < watch->ranks && watch->lost_rank == NO_RANK; ++i) watch_wait(watch, 0);
-    return watch->lost_rank == NO_RANK ? NULL : &watch->rank[watch->lost_rank];
+    for (int i = 0; i < watch->ranks && watch->lost_index == NO_RANK; ++i) watch_wait(watch, 0);
+    return watch->lost_index == NO_RANK ? NULL : &watch->rank[watch->lost_index];
 }
 
 void watch_fini(Watch *watch)

@@ -53,7 +53,7 @@ typedef struct Watch {
     /* number of ranks that have connected */
     int connected;
     /* index in `rank` of the first rank of this host that ended unannounced; -1: none */
-    int lost_rank;
+    int lost_index;
     /* random number by which a rank proves that it belongs to this launcher */
     uint64_t token;
     /* true: a rank has reported that it stops before its first step, as requested, and no rank had

@@ -178,8 +178,8 @@ size_t view_tied_bytes(const PlanView *v, int param, int *from, int *to)
 {
     const Graph *g = trainer_graph(v->trainer);
     const Param *p = &g->param[param];
-    if (p->tied < 0) return 0;
-    *from = stage_of(v, g->param[p->tied].node);
+    if (p->tied_param < 0) return 0;
+    *from = stage_of(v, g->param[p->tied_param].node);
     *to = stage_of(v, p->node);
     return *from == *to ? 0 : (size_t)p->elements * sizeof(float);
 }

@@ -119,7 +119,7 @@ static void put_layer(const PlanView *v, int chunk, const Node *node, Json *json
     int64_t params = 0;
     for (int k = 0; k < node->spec.w_count; ++k) {
         const Param *p = &g->param[node->param[k]];
-        if (!p->info.is_statistic && p->tied < 0) params += shape_count(p->shape);
+        if (!p->info.is_statistic && p->tied_param < 0) params += shape_count(p->shape);
     }
     json_object(json, NULL);
     json_text(json, "name", node->name);
@@ -206,10 +206,11 @@ void plan_view_json(const PlanView *v, FILE *out)
     json_object(&json, NULL);
     json_text(&json, "model", *config->model.name ? config->model.name : "layers");
     json_int(&json, "layers", graph->node_count);
-    json_int(&json, "parameters", graph_param_count(graph));
-    json_int(&json, "parameters_trained", graph_trained_count(graph));
-    json_int(&json, "parameters_frozen", graph_param_count(graph) - graph_trained_count(graph));
-    json_real(&json, "forward_macs", graph_forward_macs(graph));
+    json_int(&json, "parameters", graph_param_elements(graph));
+    json_int(&json, "parameters_trained", graph_trained_elements(graph));
+    json_int(&json, "parameters_frozen",
+             graph_param_elements(graph) - graph_trained_elements(graph));
+    json_real(&json, "forward_macs", graph_sample_macs(graph));
     json_int(&json, "classes", graph->classes);
     json_int(&json, "batch", sizes.batch);
     json_int(&json, "micro_batch", sizes.micro_batch);

@@ -22,8 +22,8 @@ static int64_t step_ids(const PlanView *v, const SparseTable *table)
     const OpSpec *spec = &trainer_graph(t)->node[table->node].spec;
     const DataSet *set = trainer_train_set(t);
     TrainSizes sizes = trainer_sizes(t);
-    bool one_id_per_field = set->id_most == set->fields;
-    int64_t ids = one_id_per_field ? spec->bag_fields : set->id_most;
+    bool one_id_per_field = set->ids_per_sample_max == set->fields;
+    int64_t ids = one_id_per_field ? spec->bag_fields : set->ids_per_sample_max;
     return sizes.micro_batches_local * sizes.micro_batch * ids;
 }
 
@@ -32,15 +32,16 @@ static void print_table(const PlanView *v, int i, FILE *out)
     const TrainTable view = train_table(v->trainer, i);
     int owners = train_table_owners(v->trainer);
     char all[CELL], part[CELL];
-    double rows = (double)view.table->rows, row_bytes = (view.row_least + view.row_most) / 2;
+    double rows = (double)view.table->rows,
+           row_bytes = (view.row_bytes_min + view.row_bytes_max) / 2;
     fprintf(out, "  %s: ", view.table->name);
     if (rows > 0)
         fprintf(out, "%.0f rows x %.0f to %.0f bytes: about %s, %s on each owner\n", rows,
-                view.row_least, view.row_most, text_bytes(rows * row_bytes, all),
+                view.row_bytes_min, view.row_bytes_max, text_bytes(rows * row_bytes, all),
                 text_bytes(rows * row_bytes / owners, part));
     else
-        fprintf(out, "a row of %.0f to %.0f bytes for each new id\n", view.row_least,
-                view.row_most);
+        fprintf(out, "a row of %.0f to %.0f bytes for each new id\n", view.row_bytes_min,
+                view.row_bytes_max);
 }
 
 /* Returns the largest number of steps between two sync points. */
@@ -85,7 +86,7 @@ static Traffic traffic_of(const PlanView *v)
         for (end = i + 1; end < g->table_count && g->table[end].node == g->table[i].node;) ++end;
         traffic.bag[traffic.input.bags++] = bag_size(v, i, end);
     }
-    train_table_dense(t, &traffic.input.dense_values, &traffic.input.dense_states);
+    train_server_dense_floats(t, &traffic.input.dense_values, &traffic.input.dense_states);
     traffic.kinds = tables_messages(&traffic.input, traffic.kind);
     return traffic;
 }
@@ -198,8 +199,8 @@ void plan_tables_json(const PlanView *v, Json *json)
         json_int(json, "width", view.width);
         json_int(json, "state", view.state);
         json_text(json, "optimizer", view.rule->word.word);
-        json_real(json, "row_bytes_least", view.row_least);
-        json_real(json, "row_bytes_most", view.row_most);
+        json_real(json, "row_bytes_least", view.row_bytes_min);
+        json_real(json, "row_bytes_most", view.row_bytes_max);
         json_int(json, "ids_of_a_rank_in_a_step", step_ids(v, view.table));
         json_end(json);
     }

@@ -281,7 +281,7 @@ static double exchange_node_bytes(const OpSpec *s)
 static double token_sum_bytes(const Graph *g, int i)
 {
     const Node *node = &g->node[i];
-    const SumSlices *cut = &node->spec.tokens;
+    const SumSlices *cut = &node->spec.token_slices;
     double floats = 0;
     if (cut->total == cut->count || node->spec.slices_inputs || node->spec.frozen) return 0;
     for (int k = 0; k < node->spec.w_count; ++k)
@@ -416,7 +416,7 @@ static void print_step(const PlanView *v, FILE *out)
     if (backend->options.device < 0)
         fprintf(out, "planned for an %s, which was not used; --gpu plans for another\n",
                 backend->options.gpu);
-    char *padding = train_padding(t);
+    char *padding = train_padding_text(t);
     if (padding) fprintf(out, "%s\n", padding);
     mem_free(&padding);
     char *limit = train_bits_limit(t);

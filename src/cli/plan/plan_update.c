@@ -49,7 +49,7 @@ static void names_add(Names *names, const char *name)
 
 static bool is_trained(const Param *p)
 {
-    return !p->info.is_statistic && !p->frozen && p->tied < 0;
+    return !p->info.is_statistic && !p->frozen && p->tied_param < 0;
 }
 
 /* Returns whether a rule updates a parameter. rule: number of a group of optim.groups, counted from
@@ -176,7 +176,7 @@ static void print_whole(const PlanView *v, FILE *out)
     char bytes[CELL];
     int tensors = 0;
     for (int i = 0; i < graph->param_count; ++i)
-        tensors += graph->param[i].tied < 0 && trainer_updates(t)[i].is_uncut;
+        tensors += graph->param[i].tied_param < 0 && trainer_updates(t)[i].is_uncut;
     if (tensors == 0) return;
     fprintf(out, "  %d whole tensors, ", tensors);
     if (shape.dp == 1)
@@ -226,7 +226,7 @@ static void put_param(const Trainer *t, int i, Json *json)
 {
     const Graph *whole = graph_undivided(trainer_graph(t));
     const Param *p = &whole->param[i];
-    if (p->info.is_statistic || p->tied >= 0) return;
+    if (p->info.is_statistic || p->tied_param >= 0) return;
     json_object(json, NULL);
     json_text(json, "name", p->name);
     json_int(json, "elements", shape_count(p->shape));

@@ -264,7 +264,7 @@ static ChunkAnswer find_chunk(const FieldChunks *c, Unpacked *u, const ChunkKey 
     int looks = 0;
     while ((answer = chunk_memory_find(u->memory, *key, bytes, is_static, &u->held)) ==
            CHUNK_AWAITED) {
-        clock_rest(CHECK_S);
+        clock_sleep(CHECK_S);
         if (++looks % LOOKS == 0 && c->shared.check) c->shared.check(c->shared.user);
     }
     return answer;

@@ -46,7 +46,7 @@ typedef struct Rows {
     /* capacity of the batch, in rows */
     int rows_max;
     /* rows that have not been passed to `take` yet; owns its arrays */
-    Batch batch;
+    MicroBatch batch;
     TableTextTake *take;
     void *user;
 } Rows;
@@ -85,7 +85,7 @@ static Status rows_flush(Rows *r)
 static Status convert_block(void *user, int worker, CsvBlock *block)
 {
     Rows *r = user;
-    Batch *b = &r->batch;
+    MicroBatch *b = &r->batch;
     CsvReader reader;
     bool got = true;
     (void)worker;

@@ -75,7 +75,7 @@ static Status read_missing(const Reading *r, hid_t dataset, FieldVariableFacts *
     TRY(attr_numbers(r, v, dataset, "_FillValue", 1, p->missing, &p->missing_count));
     if (p->missing_count == 0 && element_is_float(v->array.type))
         p->missing[p->missing_count++] = FIELD_NEVER_WRITTEN;
-    TRY(attr_numbers(r, v, dataset, "missing_value", FIELD_MISSING - p->missing_count,
+    TRY(attr_numbers(r, v, dataset, "missing_value", FIELD_MISSING_CODES_MAX - p->missing_count,
                      &p->missing[p->missing_count], &count));
     p->missing_count += count;
     for (int i = 0; i < p->missing_count && v->array.type == ELEM_F32; ++i)

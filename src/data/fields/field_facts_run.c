@@ -44,7 +44,7 @@ static void read_and_answer(const void *input, size_t input_bytes, FILE *answer)
 static bool packing_is_valid(const FieldPacking *p)
 {
     return isfinite(p->scale) && isfinite(p->add) && p->scale != 0 && p->missing_count >= 0 &&
-           p->missing_count <= FIELD_MISSING;
+           p->missing_count <= FIELD_MISSING_CODES_MAX;
 }
 
 static bool variable_is_valid(FieldVariableFacts *v)
@@ -65,7 +65,7 @@ static bool variable_is_valid(FieldVariableFacts *v)
 
 static bool axis_is_valid(FieldAxis *axis)
 {
-    return axis->count >= 0 && axis->count <= FIELD_ROWS && isolated_bool(&axis->degrees);
+    return axis->count >= 0 && axis->count <= FIELD_ROWS && isolated_bool_is_valid(&axis->degrees);
 }
 
 /* Returns whether the facts of a file are possible, and ends their texts with a zero byte. bytes:

@@ -13,10 +13,10 @@ double field_level(const FieldVariable *v, int selected)
     return isnan(v->level_value[selected]) ? v->level_index[selected] : v->level_value[selected];
 }
 
-FieldLabel field_label(const FieldSet *f, FieldRole role, const FieldChannel *channel)
+FieldChannelName field_channel_name(const FieldSet *f, FieldRole role, const FieldChannel *channel)
 {
     const FieldVariable *v = &f->variable[channel->variable];
-    FieldLabel label = {.level = NAN};
+    FieldChannelName label = {.level = NAN};
     char level[24] = "";
     snprintf(label.variable, sizeof label.variable, "%s%s",
              v->extra_kind ? field_extra_part(v, channel->level) : "", v->name);
@@ -59,7 +59,7 @@ void field_target_scale(const DataSet *set, int target, double *mean, double *de
     *deviation = (double)(from >= 0 ? set->std[from] : f->target_std[target]);
 }
 
-void field_restore(const DataSet *set, const float *x, float *target)
+void field_denormalise(const DataSet *set, const float *x, float *target)
 {
     const FieldSet *f = &set->field_set;
     const int64_t pixels = set->y.dim[2] * set->y.dim[3];

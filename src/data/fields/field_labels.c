@@ -122,7 +122,7 @@ static Status value_fail(const DataSet *set, double value, int64_t frame, int64_
 
 /* Converts the values of the label field in a window of a frame to classes. ERR_DATA: a value is
  * not one of the classes. */
-static Status classify(const DataSet *set, int64_t frame, const FieldWindow *window,
+static Status classify(const DataSet *set, int64_t frame, const FieldRect *window,
                        const double *value, int32_t *label)
 {
     const FieldSet *f = &set->field_set;
@@ -144,7 +144,7 @@ Status field_read_labels(FieldReader *reader, const DataSet *set, int64_t frame,
 {
     const int variable = set->field_set.target[0].variable;
     const FieldVariable *v = &set->field_set.variable[variable];
-    const FieldWindow whole = {.rows = v->size[FIELD_ROW], .columns = v->size[FIELD_COLUMN]};
+    const FieldRect whole = {.rows = v->size[FIELD_ROW], .columns = v->size[FIELD_COLUMN]};
     double *value = mem_new((size_t)(whole.rows * whole.columns) * sizeof *value);
     Status st = field_read_variable(reader, variable, frame, value);
     if (st == OK) st = classify(set, frame, &whole, value, label);
@@ -157,7 +157,7 @@ Status field_read_sample_labels(FieldReader *reader, const DataSet *set, int64_t
 {
     const FieldSet *f = &set->field_set;
     const FieldPlace place = field_place(f, epoch, sample);
-    const FieldWindow *window = &place.target;
+    const FieldRect *window = &place.target;
     const int64_t frame = place.frame + f->offset[FIELD_TARGET][0];
     double *value = mem_new((size_t)(window->rows * window->columns) * sizeof *value);
     Status st = field_read_window(reader, f->target[0].variable, frame, window, value);

@@ -115,11 +115,11 @@ FieldPlace field_place(const FieldSet *f, int64_t epoch, int64_t sample)
     for (int i = 0; i < 2; ++i) begin[i] = begin_of(p, i, tile[i], key, &before[i]);
     place.rows_before = before[0];
     place.columns_before = before[1];
-    place.input = (FieldWindow){begin[0], begin[1], p->size[0], p->size[1]};
-    place.target = (FieldWindow){begin[0] / p->input_unit[0] * p->target_unit[0],
-                                 begin[1] / p->input_unit[1] * p->target_unit[1],
-                                 p->size[0] / p->input_unit[0] * p->target_unit[0],
-                                 p->size[1] / p->input_unit[1] * p->target_unit[1]};
+    place.input = (FieldRect){begin[0], begin[1], p->size[0], p->size[1]};
+    place.target = (FieldRect){begin[0] / p->input_unit[0] * p->target_unit[0],
+                               begin[1] / p->input_unit[1] * p->target_unit[1],
+                               p->size[0] / p->input_unit[0] * p->target_unit[0],
+                               p->size[1] / p->input_unit[1] * p->target_unit[1]};
     return place;
 }
 

@@ -62,7 +62,7 @@ static void draw(Image *image, const FieldPicture *p, const FieldPanel *panel, c
 static void draw_numbers(Image *image, const FieldPicture *p, int64_t pixels, float *change)
 {
     const FieldSet *f = &p->set->field_set;
-    const FieldLabel label = field_label(f, FIELD_TARGET, &f->target[p->target]);
+    const FieldChannelName label = field_channel_name(f, FIELD_TARGET, &f->target[p->target]);
     const float *truth = field_has_values(p->truth, pixels) ? p->truth : NULL;
     ColourRange range = {.low = 1, .high = 0}, difference = {0};
     colour_range_add(&range, truth ? truth : p->predicted, pixels);
@@ -96,7 +96,7 @@ static void draw_labels(Image *image, const FieldPicture *p, int64_t pixels, flo
     if (p->input) colour_range_add(&range, p->input, pixels);
     if (input >= 0)
         snprintf(first, sizeof first, "input: %s",
-                 field_label(f, FIELD_INPUT, &f->input[input]).name);
+                 field_channel_name(f, FIELD_INPUT, &f->input[input]).name);
     const FieldPanel panel[] = {{first, p->input, range},
                                 {"prediction", p->predicted, classes},
                                 {"truth", p->truth, classes},

@@ -129,7 +129,7 @@ static Status read_slab(FieldReader *r, const FieldSlab *s, void **raw)
 /* Reads one slab of a variable at a frame, and unpacks `count` of its levels to `plane`: the levels
  * of channel[0] to channel[count - 1] or, if `channel` is NULL, the first `count` selected
  * levels. */
-static Status read_levels(FieldReader *r, int variable, int64_t frame, const FieldWindow *window,
+static Status read_levels(FieldReader *r, int variable, int64_t frame, const FieldRect *window,
                           const FieldChannel *channel, int count, double *plane)
 {
     const FieldSet *f = &r->set.field_set;
@@ -143,7 +143,7 @@ static Status read_levels(FieldReader *r, int variable, int64_t frame, const Fie
     return st;
 }
 
-Status field_read_window(FieldReader *r, int variable, int64_t frame, const FieldWindow *window,
+Status field_read_window(FieldReader *r, int variable, int64_t frame, const FieldRect *window,
                          double *plane)
 {
     const int levels = r->set.field_set.variable[variable].levels;
@@ -153,7 +153,7 @@ Status field_read_window(FieldReader *r, int variable, int64_t frame, const Fiel
 Status field_read_variable(FieldReader *r, int variable, int64_t frame, double *plane)
 {
     const FieldVariable *v = &r->set.field_set.variable[variable];
-    const FieldWindow whole = {.rows = v->size[FIELD_ROW], .columns = v->size[FIELD_COLUMN]};
+    const FieldRect whole = {.rows = v->size[FIELD_ROW], .columns = v->size[FIELD_COLUMN]};
     return field_read_window(r, variable, frame, &whole, plane);
 }
 
@@ -187,7 +187,7 @@ static void read_extra(const FieldReader *r, const FieldPlace *place, const Fiel
 {
     const FieldSet *f = &r->set.field_set;
     const FieldVariable *v = &f->variable[channel->variable];
-    const FieldWindow *w = &place->input;
+    const FieldRect *w = &place->input;
     const int64_t columns = v->size[FIELD_COLUMN], pixels = v->size[FIELD_ROW] * columns;
     const double ahead = (double)f->offset[FIELD_INPUT][channel->offset] * f->step_s;
     double *all = mem_new((size_t)(v->levels * pixels) * sizeof *all);
@@ -205,8 +205,8 @@ static Status read_group(FieldReader *r, const FieldPlace *place, FieldRole role
 {
     const FieldVariable *v = &r->set.field_set.variable[channel->variable];
     const int offset = r->set.field_set.offset[role][channel->offset];
-    const FieldWindow *window = role == FIELD_TARGET ? &place->target : &place->input;
-    const FieldWindow one = {.rows = 1, .columns = 1};
+    const FieldRect *window = role == FIELD_TARGET ? &place->target : &place->input;
+    const FieldRect one = {.rows = 1, .columns = 1};
     if (v->extra_kind) {
         read_extra(r, place, channel, count, plane);
         return OK;

@@ -22,7 +22,7 @@ static int levels_of(const FieldVariable *v, int *count)
     return low;
 }
 
-FieldSlab field_slab(const FieldSet *f, int variable, int64_t frame, const FieldWindow *window)
+FieldSlab field_slab(const FieldSet *f, int variable, int64_t frame, const FieldRect *window)
 {
     const FieldVariable *v = &f->variable[variable];
     FieldSlab s = {.variable = variable,

@@ -6,19 +6,19 @@
 #include "field_files.h"
 
 /* A rectangle of a grid. */
-typedef struct FieldWindow {
+typedef struct FieldRect {
     /* its first row and its first column */
     int64_t row, column;
     /* number of its rows and of its columns */
     int64_t rows, columns;
-} FieldWindow;
+} FieldRect;
 
 typedef struct FieldSlab {
     /* indices of the variable and of the file in the set */
     int variable, file;
     /* index in the array of the first level that is read */
     int first_level;
-    FieldWindow window;
+    FieldRect window;
     /* length of each dimension of the array in the file, in the array's order */
     int64_t length[SHAPE_DIMS];
     /* first index along each dimension that is read */
@@ -35,7 +35,7 @@ typedef struct FieldSlab {
 
 /* Finds the slab of a variable at a frame of the set or, if the variable is static, at its first
  * time, whatever `frame` is. */
-FieldSlab field_slab(const FieldSet *f, int variable, int64_t frame, const FieldWindow *window);
+FieldSlab field_slab(const FieldSet *f, int variable, int64_t frame, const FieldRect *window);
 /* Returns the number of pieces of the slab in a contiguous array. A piece is a range of bytes
  * without gaps. *bytes: length of each piece. */
 int64_t field_slab_pieces(const FieldSet *f, const FieldSlab *slab, int64_t *bytes);

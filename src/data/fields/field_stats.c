@@ -73,7 +73,7 @@ static int change_of(const FieldSet *f, int i)
            f->offset[FIELD_INPUT][f->input[f->change_from[i]].offset];
 }
 
-void data_fields_rows(const DataSet *set, FieldStats *stats)
+void data_fields_list_stats(const DataSet *set, FieldStats *stats)
 {
     const FieldSet *f = &set->field_set;
     stats->count = 0;
@@ -98,7 +98,7 @@ int data_fields_measured(const DataSet *set)
 {
     FieldStats *rows = mem_new(sizeof *rows);
     int measured = 0;
-    data_fields_rows(set, rows);
+    data_fields_list_stats(set, rows);
     for (int i = 0; i < set->field_set.variables; ++i) measured += is_measured(rows, i);
     mem_free(&rows);
     return measured;
@@ -244,7 +244,7 @@ Status data_fields_measure(DataSet *set, int threads)
 {
     const int64_t blocks = data_fields_blocks(set);
     FieldStats *stats = mem_new(sizeof *stats);
-    data_fields_rows(set, stats);
+    data_fields_list_stats(set, stats);
     FieldMoments *moments = mem_new((size_t)(blocks * stats->count) * sizeof *moments);
     Status st = data_fields_measure_blocks(set, stats, threads, 0, blocks, moments);
     if (st == OK) data_fields_join(stats, moments, blocks);

@@ -189,7 +189,7 @@ Status data_fields_stats_load(const DataSet *set, FieldStats *stats, const char 
     char *text;
     size_t bytes;
     YamlNode *root;
-    data_fields_rows(set, stats);
+    data_fields_list_stats(set, stats);
     TRY(file_text(path, FILE_BYTES, &text, &bytes));
     Status st = yaml_parse(&root, path, text, bytes);
     mem_free(&text);

@@ -154,7 +154,7 @@ Status field_loss_weights(const FieldWeights *weights, const DataSet *set, Field
 {
     const FieldSet *f = &set->field_set;
     const FieldPlace place = field_place(f, epoch, sample);
-    const FieldWindow *w = &place.target;
+    const FieldRect *w = &place.target;
     double *pixel = mem_new((size_t)(weights->rows * weights->columns) * sizeof *pixel);
     Status st = OK;
     for (int i = 0; st == OK && i < f->targets; ++i) {

@@ -12,7 +12,7 @@ typedef struct FolderFile {
     /* size in bytes by stat; -1: not a regular file, or stat failed */
     int64_t bytes;
     /* modification time by stat, in nanoseconds since 1970 */
-    int64_t changed_ns;
+    int64_t modified_ns;
     /* index of the picture's class, from 0 */
     int32_t label;
 } FolderFile;

@@ -34,7 +34,7 @@ static uint64_t block_key(const FolderWork *work, int64_t block)
         const FolderFile *file = &work->files.file[block * FOLDER_BLOCK + i];
         const char *path = files_path(&work->files, block * FOLDER_BLOCK + i);
         key = XXH3_64bits_withSeed(path, strlen(path) + 1, key);
-        int64_t facts[2] = {file->bytes, file->changed_ns};
+        int64_t facts[2] = {file->bytes, file->modified_ns};
         key = XXH3_64bits_withSeed(facts, sizeof facts, key);
     }
     return key;

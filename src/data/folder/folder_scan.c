@@ -19,7 +19,7 @@ static void read_stat(FolderFile *file, const char *path)
     file->bytes = -1;
     if (stat(path, &st) != 0 || !S_ISREG(st.st_mode)) return;
     file->bytes = (int64_t)st.st_size;
-    file->changed_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+    file->modified_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
 }
 
 void files_add(FolderFiles *files, const char *path, int32_t label)
@@ -44,7 +44,7 @@ bool files_changed(const FolderFiles *files, int64_t i)
 {
     FolderFile now = {0};
     read_stat(&now, files_path(files, i));
-    return now.bytes != files->file[i].bytes || now.changed_ns != files->file[i].changed_ns;
+    return now.bytes != files->file[i].bytes || now.modified_ns != files->file[i].modified_ns;
 }
 
 void files_fini(FolderFiles *files)

@@ -198,7 +198,7 @@ static bool put_attributes(hid_t file, const SetFacts *facts, const ClassNames *
     if (good && *facts->tokenizer)
         good = h5_put_text(file, "tokenizer", facts->tokenizer) >= 0 &&
                h5_put_text(file, "tokenizer_hash", facts->tokenizer_hash) >= 0;
-    if (good && facts->turned) good = put_integer(file, "orient", 1) >= 0;
+    if (good && facts->orient_requested) good = put_integer(file, "orient", 1) >= 0;
     if (good && facts->bicubic) good = h5_put_text(file, "filter", "bicubic") >= 0;
     if (good && facts->means > 0) good = put_floats(file, "mean", facts->mean, facts->means) >= 0;
     if (good && facts->stds > 0) good = put_floats(file, "std", facts->std, facts->stds) >= 0;

@@ -74,17 +74,18 @@ static Status not_finite_fail(const Fill *f, const DataArray *array, int64_t sam
 
 /* Reads the ids of row r to b->ids[r * id_most], and sets id_first[r * fields + i + 1] to the
  * number of ids of field i. join_ids later completes both arrays. */
-static Status read_ids(const Fill *f, FillScratch *s, Batch *b, int64_t r)
+static Status read_ids(const Fill *f, FillScratch *s, MicroBatch *b, int64_t r)
 {
     int64_t fields = f->set.fields;
-    TRY(reader_get_ids(f->reader, b->sample[r], b->ids + r * f->set.id_most, s->sample_id_first));
+    TRY(reader_get_ids(f->reader, b->sample[r], b->ids + r * f->set.ids_per_sample_max,
+                       s->sample_id_first));
     for (int64_t i = 0; i < fields; ++i)
         b->id_first[r * fields + i + 1] = s->sample_id_first[i + 1] - s->sample_id_first[i];
     return OK;
 }
 
 /* Moves the ids of all rows together, and replaces the numbers of ids in id_first by indices. */
-static void join_ids(const Fill *f, Batch *b)
+static void join_ids(const Fill *f, MicroBatch *b)
 {
     int64_t fields = f->set.fields;
     int32_t at = 0;
@@ -92,15 +93,15 @@ static void join_ids(const Fill *f, Batch *b)
     for (int64_t r = 0; r < f->plan.micro_batch; ++r) {
         int32_t begin = at, *first = b->id_first + r * fields + 1;
         for (int64_t i = 0; i < fields; ++i) first[i] = at += first[i];
-        if (begin != r * f->set.id_most)
-            memmove(b->ids + begin, b->ids + r * f->set.id_most,
+        if (begin != r * f->set.ids_per_sample_max)
+            memmove(b->ids + begin, b->ids + r * f->set.ids_per_sample_max,
                     (size_t)(at - begin) * sizeof *b->ids);
     }
 }
 
 /* Reads the ids and the label or the targets of row r, and writes its boxes; each only if the batch
  * has memory for it. ERR_DATA: a target is not finite. */
-static Status read_ids_and_y(const Fill *f, FillScratch *s, Batch *b, int64_t r)
+static Status read_ids_and_y(const Fill *f, FillScratch *s, MicroBatch *b, int64_t r)
 {
     if (b->ids) TRY(read_ids(f, s, b, r));
     if (b->box_start) fill_boxes(f, b, r);
@@ -113,7 +114,7 @@ static Status read_ids_and_y(const Fill *f, FillScratch *s, Batch *b, int64_t r)
 }
 
 /* Converts x of a sample, as it is stored, to row r of b->x. ERR_DATA: a value is not finite. */
-static Status convert_x(const Fill *f, Batch *b, int64_t r, const uint8_t *raw)
+static Status convert_x(const Fill *f, MicroBatch *b, int64_t r, const uint8_t *raw)
 {
     if (element_find_not_finite(f->set.x.type, raw, f->sample_floats) >= 0)
         return not_finite_fail(f, &f->set.x, b->sample[r]);
@@ -124,7 +125,7 @@ static Status convert_x(const Fill *f, Batch *b, int64_t r, const uint8_t *raw)
 
 /* Reads the `context` tokens of row r, and its labels, which begin one token later. Checks every
  * token, since it selects a row of the embedding. */
-static Status read_tokens(const Fill *f, FillScratch *s, Batch *b, int64_t r)
+static Status read_tokens(const Fill *f, FillScratch *s, MicroBatch *b, int64_t r)
 {
     const DataArray *x = &f->set.x;
     int64_t context = f->set.context, first = b->sample[r] * context + (b->tokens ? 0 : 1);
@@ -141,21 +142,21 @@ static Status read_tokens(const Fill *f, FillScratch *s, Batch *b, int64_t r)
 
 /* Reads row r of a set of fields: its inputs, and its targets or labels, either of the whole sample
  * or of the patch that is cut from it in this epoch. */
-static Status read_fields(const Fill *f, Batch *b, int64_t r)
+static Status read_fields(const Fill *f, MicroBatch *b, int64_t r)
 {
     float *x = b->x ? b->x + r * f->sample_floats : NULL;
     float *target = b->targets ? b->targets + r * f->set.target_width : NULL;
     int32_t *label = b->labels ? b->labels + r * f->sample_labels : NULL;
     TRY(reader_get_fields(f->reader, b->epoch, b->sample[r], x, label, target));
-    if (target && b->weights_step > 0)
+    if (target && b->weights_stride > 0)
         TRY(field_loss_weights(&f->pixel_weights, &f->set, reader_fields(f->reader), b->epoch,
-                               b->sample[r], b->target_weights + r * b->weights_step));
+                               b->sample[r], b->target_weights + r * b->weights_stride));
     if (x && element_find_not_finite(f->set.x.type, x, f->sample_floats) >= 0)
         return not_finite_fail(f, &f->set.x, b->sample[r]);
     return OK;
 }
 
-static Status fill_row(const Fill *f, FillScratch *s, Batch *b, int r)
+static Status fill_row(const Fill *f, FillScratch *s, MicroBatch *b, int r)
 {
     if (data_has_fields(&f->set)) return read_fields(f, b, r);
     if (b->x && s->converter && data_has_boxes(&f->set)) {
@@ -171,7 +172,7 @@ static Status fill_row(const Fill *f, FillScratch *s, Batch *b, int r)
     return read_ids_and_y(f, s, b, r);
 }
 
-static Status fill_one_by_one(const Fill *f, FillScratch *s, Batch *b, int first, int count,
+static Status fill_one_by_one(const Fill *f, FillScratch *s, MicroBatch *b, int first, int count,
                               int *bad_row)
 {
     bool tokens = data_has_tokens(&f->set), prefetch = (tokens || b->x) && !f->set.encoded;
@@ -188,7 +189,7 @@ static Status fill_one_by_one(const Fill *f, FillScratch *s, Batch *b, int first
 
 /* Fills rows whose samples are consecutive in the set. One read fetches x of up to raw_items
  * samples. */
-static Status fill_consecutive(const Fill *f, FillScratch *s, Batch *b, int first, int count,
+static Status fill_consecutive(const Fill *f, FillScratch *s, MicroBatch *b, int first, int count,
                                int *bad_row)
 {
     int end = first + count;
@@ -208,7 +209,7 @@ static Status fill_consecutive(const Fill *f, FillScratch *s, Batch *b, int firs
     return OK;
 }
 
-Status fill_rows(const Fill *fill, FillScratch *scratch, Batch *batch, int first, int count,
+Status fill_rows(const Fill *fill, FillScratch *scratch, MicroBatch *batch, int first, int count,
                  int *bad_row)
 {
     const DataKindInfo *kind = data_kind(&fill->set);
@@ -220,19 +221,19 @@ Status fill_rows(const Fill *fill, FillScratch *scratch, Batch *batch, int first
 
 /* Zeroes the padding rows of an array with `width` values per row. They may hold values of an
  * earlier micro-batch. */
-static void pad_floats(const Fill *f, const Batch *b, float *array, int64_t width)
+static void pad_floats(const Fill *f, const MicroBatch *b, float *array, int64_t width)
 {
     int64_t count = (f->plan.micro_batch - b->rows) * width;
     if (array) memset(array + b->rows * width, 0, (size_t)count * sizeof *array);
 }
 
-static void pad_integers(const Fill *f, const Batch *b, int32_t *array, int64_t width)
+static void pad_integers(const Fill *f, const MicroBatch *b, int32_t *array, int64_t width)
 {
     int64_t count = (f->plan.micro_batch - b->rows) * width;
     if (array) memset(array + b->rows * width, 0, (size_t)count * sizeof *array);
 }
 
-static void pad(const Fill *f, Batch *b)
+static void pad(const Fill *f, MicroBatch *b)
 {
     pad_floats(f, b, b->x, f->sample_floats);
     pad_integers(f, b, b->tokens, f->set.context);
@@ -271,11 +272,11 @@ int64_t fill_first_position(const Fill *fill, int64_t epoch, int64_t step)
     return step * p->batch + (epoch == p->epoch ? p->shift : 0);
 }
 
-void fill_begin(Fill *fill, Batch *batch, int64_t epoch, int64_t step, int micro)
+void fill_begin(Fill *fill, MicroBatch *batch, int64_t epoch, int64_t step, int micro)
 {
     const Fill *f = fill;
     const LoaderPlan *p = &f->plan;
-    Batch *b = batch;
+    MicroBatch *b = batch;
     const int64_t step_micros = p->batch / p->micro_batch;
     b->epoch = epoch;
     b->step = step;
@@ -289,7 +290,7 @@ void fill_begin(Fill *fill, Batch *batch, int64_t epoch, int64_t step, int micro
     if (b->matches) fill_matches(fill, b);
 }
 
-void fill_end(const Fill *fill, FillScratch *scratch, Batch *batch)
+void fill_end(const Fill *fill, FillScratch *scratch, MicroBatch *batch)
 {
     batch->label_share = 1;
     if (batch->ids) join_ids(fill, batch);

@@ -77,13 +77,13 @@ Status fill_boxes_init(Fill *fill);
 void fill_boxes_fini(Fill *fill);
 /* Sets batch->matches: in training to the matches of the step's samples over all replicas, which
  * are counted once per step; in an evaluation to the matches of the whole set. */
-void fill_matches(Fill *fill, Batch *batch);
+void fill_matches(Fill *fill, MicroBatch *batch);
 /* Writes the boxes of row r to the row's part of batch->box_row, and their number to
  * batch->box_start[r + 1]. */
-void fill_boxes(const Fill *fill, Batch *batch, int64_t r);
+void fill_boxes(const Fill *fill, MicroBatch *batch, int64_t r);
 /* Moves the boxes of all rows together, after fill_boxes has written every row, and replaces the
  * numbers of boxes in batch->box_start by indices. */
-void fill_join_boxes(const Fill *fill, Batch *batch);
+void fill_join_boxes(const Fill *fill, MicroBatch *batch);
 /* Returns the sample at this position of an epoch: in training by the shuffled order, in evaluation
  * the sample with this number. */
 int64_t fill_sample_at(const Fill *fill, int64_t epoch, int64_t position);
@@ -92,13 +92,13 @@ int64_t fill_sample_at(const Fill *fill, int64_t epoch, int64_t position);
 int64_t fill_first_position(const Fill *fill, int64_t epoch, int64_t step);
 /* Chooses the samples of the micro-batch with index `micro` in a step, zeroes its padding rows, and
  * sets its matches if they are counted. */
-void fill_begin(Fill *fill, Batch *batch, int64_t epoch, int64_t step, int micro);
+void fill_begin(Fill *fill, MicroBatch *batch, int64_t epoch, int64_t step, int micro);
 /* Fills rows first .. first + count - 1. On failure *bad_row is the row that failed. If a read of
  * several rows fails, *bad_row is the first row of the read, or an earlier row of the range. */
-Status fill_rows(const Fill *fill, FillScratch *scratch, Batch *batch, int first, int count,
+Status fill_rows(const Fill *fill, FillScratch *scratch, MicroBatch *batch, int first, int count,
                  int *bad_row);
 /* Completes a micro-batch after all its rows are filled: moves the ids and the boxes of all rows
  * together, and mixes images and their labels. */
-void fill_end(const Fill *fill, FillScratch *scratch, Batch *batch);
+void fill_end(const Fill *fill, FillScratch *scratch, MicroBatch *batch);
 
 #endif

@@ -49,7 +49,7 @@ void fill_boxes_fini(Fill *fill)
     mem_free(&fill->matches);
 }
 
-void fill_matches(Fill *fill, Batch *batch)
+void fill_matches(Fill *fill, MicroBatch *batch)
 {
     Fill *f = fill;
     const size_t bytes = (size_t)(f->plan.levels + 1) * sizeof *f->matches;
@@ -65,14 +65,14 @@ void fill_matches(Fill *fill, Batch *batch)
     memcpy(batch->matches, f->matches, bytes);
 }
 
-void fill_boxes(const Fill *fill, Batch *batch, int64_t r)
+void fill_boxes(const Fill *fill, MicroBatch *batch, int64_t r)
 {
     const int64_t n = write_rows(fill, batch->epoch, batch->sample[r],
                                  batch->box_row + r * fill->box_most * BOX_NUMBERS);
     batch->box_start[r + 1] = (int32_t)n;
 }
 
-void fill_join_boxes(const Fill *fill, Batch *batch)
+void fill_join_boxes(const Fill *fill, MicroBatch *batch)
 {
     int32_t at = 0;
     batch->box_start[0] = 0;

@@ -91,7 +91,7 @@ struct Loader {
 
     int slots;
     /* [slots], owned */
-    Batch *slot;
+    MicroBatch *slot;
     /* memory of the arrays of all slots; owned */
     char *arena;
     /* number of bytes of one slot in `arena` */
@@ -104,7 +104,7 @@ static void plan_next(Loader *l)
 {
     const LoaderPlan *p = &l->fill.plan;
     int at = (int)(l->planned++ % l->slots);
-    Batch *b = &l->slot[at];
+    MicroBatch *b = &l->slot[at];
     int micro = p->micro ? p->micro[l->micro] : p->micro_first + l->micro;
     fill_begin(&l->fill, b, l->epoch, l->step, micro);
     l->progress[at] = (SlotProgress){.left = b->rows};
@@ -233,11 +233,11 @@ static Status check_plan(const Loader *l)
         return config_fail_key(c, "train.loss", "%s is a set of boxes: set train.loss: yolo",
                                set->path);
     if (data_has_boxes(set)) return OK;
-    if (set->fields > 0 && p->micro_batch > INT32_MAX / 2 / (set->id_most + set->fields))
+    if (set->fields > 0 && p->micro_batch > INT32_MAX / 2 / (set->ids_per_sample_max + set->fields))
         return config_fail_key(
             c, "train.micro_batch",
             "%lld samples with up to %lld ids each are too many; make it smaller",
-            (long long)p->micro_batch, (long long)set->id_most);
+            (long long)p->micro_batch, (long long)set->ids_per_sample_max);
     if (data_has_tokens(set) && loss_info(c)->reads != LOSS_READS_TOKENS)
         return config_fail_key(c, "train.loss", "%s holds tokens: set train.loss: softmax",
                                set->path);
@@ -264,7 +264,7 @@ static void *allot(char *base, size_t *used, size_t bytes)
 
 /* Places the arrays of a batch one after the other from `base` on, and returns their size in bytes.
  * base NULL: only computes the size. */
-static size_t slot_allot(const Loader *l, Batch *b, char *base)
+static size_t slot_allot(const Loader *l, MicroBatch *b, char *base)
 {
     const Fill *f = &l->fill;
     const bool skips_inputs = f->plan.skips_inputs, skips_labels = f->plan.skips_labels,
@@ -273,7 +273,7 @@ static size_t slot_allot(const Loader *l, Batch *b, char *base)
     size_t x = skips_inputs || tokens ? 0 : rows * (size_t)f->sample_floats;
     size_t labels = skips_labels ? 0 : rows * (size_t)f->sample_labels;
     size_t fields = skips_inputs ? 0 : rows * (size_t)f->set.fields;
-    size_t ids = skips_inputs ? 0 : rows * (size_t)f->set.id_most, used = 0;
+    size_t ids = skips_inputs ? 0 : rows * (size_t)f->set.ids_per_sample_max, used = 0;
     if (fields > 0 && ids == 0) ids = 1;
     b->x = allot(base, &used, x * sizeof *b->x);
     b->tokens =
@@ -282,9 +282,9 @@ static size_t slot_allot(const Loader *l, Batch *b, char *base)
     b->labels = allot(base, &used, labels * sizeof *b->labels);
     b->targets = allot(base, &used,
                        skips_labels ? 0 : rows * (size_t)f->set.target_width * sizeof *b->targets);
-    b->weights_step = f->weights_vary ? f->set.target_width : 0;
+    b->weights_stride = f->weights_vary ? f->set.target_width : 0;
     b->target_weights =
-        allot(base, &used, rows * (size_t)b->weights_step * sizeof *b->target_weights);
+        allot(base, &used, rows * (size_t)b->weights_stride * sizeof *b->target_weights);
     if (f->weights) b->target_weights = f->weights;
     b->sample = allot(base, &used, rows * sizeof *b->sample);
     b->labels_other = allot(base, &used, f->mixes_images ? labels * sizeof *b->labels_other : 0);
@@ -429,7 +429,7 @@ static bool should_wake(const Loader *l)
     return unused > 0 && unused >= ahead;
 }
 
-Status loader_next(Loader *loader, const Batch **batch, double *wait_s)
+Status loader_next(Loader *loader, const MicroBatch **batch, double *wait_s)
 {
     Loader *l = loader;
     Status st = OK;

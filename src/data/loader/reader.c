@@ -254,7 +254,7 @@ static Status read_id_index(const Reader *r, int64_t sample, int32_t *first, int
         if (f == 0) last = start = index[0];
         for (int64_t i = 0; i < n; last = index[i++]) {
             if (index[i] < last || index[i] > (uint64_t)set->ids.dim[0] ||
-                index[i] - start > (uint64_t)set->id_most)
+                index[i] - start > (uint64_t)set->ids_per_sample_max)
                 return ids_fail(set, sample, f + i);
             first[f + i] = (int32_t)(index[i] - start);
         }

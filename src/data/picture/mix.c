@@ -79,7 +79,7 @@ static Mix choose_cut(const DataSet *set, Draws *d, double share)
     return m;
 }
 
-Mix mix_choose(const DataSet *set, const Config *config, const Batch *batch)
+Mix mix_choose(const DataSet *set, const Config *config, const MicroBatch *batch)
 {
     double mixup = config->data.mixup, cutmix = config->data.cutmix;
     uint64_t micro = (uint64_t)batch->step << 24 | (uint64_t)batch->micro;
@@ -103,7 +103,7 @@ static void paste(float *to, const float *other, const Mix *m, const DataSet *se
         }
 }
 
-void mix_images(const Mix *mix, const DataSet *set, const Batch *batch, float *spare)
+void mix_images(const Mix *mix, const DataSet *set, const MicroBatch *batch, float *spare)
 {
     int64_t values = set->channels * set->height * set->width;
     if (batch->rows < 1 || !batch->x) return;
@@ -120,7 +120,7 @@ void mix_images(const Mix *mix, const DataSet *set, const Batch *batch, float *s
     }
 }
 
-void mix_labels(const Batch *batch)
+void mix_labels(const MicroBatch *batch)
 {
     if (batch->rows < 1 || !batch->labels) return;
     for (int r = 0; r < batch->rows; ++r)

@@ -262,12 +262,12 @@ static Status read_encoded(const Reading *r)
 {
     SetFacts *facts = r->facts;
     facts->encoded = true;
-    facts->oriented = facts->turned;
+    facts->rotates_on_read = facts->orient_requested;
     TRY(read_encoded_array(r, &facts->x, "/x_bytes", ELEM_U8, 0));
     TRY(read_encoded_array(r, &facts->index, "/x_offset", ELEM_U64, 0));
     if (facts->index.dim[0] < 2)
         return fail(ERR_DATA, "%s: /x_offset holds no samples; make it again", r->request->path);
-    if (!facts->oriented) return OK;
+    if (!facts->rotates_on_read) return OK;
     return read_encoded_array(r, &facts->orient, "/x_orient", ELEM_U8, facts->index.dim[0] - 1);
 }
 
@@ -287,7 +287,7 @@ static Status read_treatment(const Reading *r)
     char filter[16];
     int64_t orient = 0;
     h5_attr_integer(r->in.file, "orient", &orient);
-    r->facts->turned = orient != 0;
+    r->facts->orient_requested = orient != 0;
     TRY(h5_attr_text(r->in.file, r->request->path, "filter", filter, sizeof filter));
     r->facts->bicubic = strcmp(filter, "bicubic") == 0;
     return OK;
@@ -342,7 +342,7 @@ static Status read_ids(const Reading *r)
     SetFacts *facts = r->facts;
     char hash[32];
     if (facts->kind != DATA_TABLE || !h5_has(r->in.file, "/sparse")) return OK;
-    h5_attr_integer(r->in.file, "id_most", &facts->id_most);
+    h5_attr_integer(r->in.file, "id_most", &facts->ids_per_sample_max);
     h5_attr_integer(r->in.file, "id_rows", &facts->id_limit);
     TRY(h5_attr_text(r->in.file, r->request->path, "vocabulary_hash", hash, sizeof hash));
     facts->vocabulary_hash = strtoull(hash, NULL, 16);

@@ -42,7 +42,7 @@ typedef struct SetFacts {
     bool by_weft;
     DataKind kind;
     /* oriented: DataSet.rotates_on_read; turned: DataSet.orient_requested */
-    bool encoded, oriented, turned, bicubic;
+    bool encoded, rotates_on_read, orient_requested, bicubic;
     /* ndim 0: the file has no such array, or it was not read */
     DataArray x, y, index, orient;
     DataArray box[BOX_ARRAYS];
@@ -59,7 +59,7 @@ typedef struct SetFacts {
     float mean[DATA_CHANNELS], std[DATA_CHANNELS];
     DataArray ids, id_first;
     /* root attributes `id_most` and `id_rows`; 0: missing */
-    int64_t id_most, id_limit;
+    int64_t ids_per_sample_max, id_limit;
     uint64_t field_first_hash, vocabulary_hash;
     DataColumns columns;
 } SetFacts;

@@ -43,8 +43,8 @@ bool facts_array_is_valid(DataArray *a)
 {
     make_printable(a->name, sizeof a->name);
     make_printable(a->storage, sizeof a->storage);
-    if (!isolated_bool(&a->big_endian) || a->chunk_rows < 0 || (unsigned)a->type > ELEM_F64 ||
-        a->ndim < 1 || a->ndim > SHAPE_DIMS || a->offset < -1)
+    if (!isolated_bool_is_valid(&a->big_endian) || a->chunk_rows < 0 ||
+        (unsigned)a->type > ELEM_F64 || a->ndim < 1 || a->ndim > SHAPE_DIMS || a->offset < -1)
         return false;
     int64_t sample = (int64_t)element_bytes(a->type), all, end, unpacked;
     if (a->chunk_bytes < 0 || a->chunk_bytes > CHUNK_BYTES_MAX || a->chunks < 0 ||
@@ -65,7 +65,7 @@ static bool encoded_is_valid(SetFacts *facts)
         x->offset < 0 || index->ndim != 1 || index->type != ELEM_U64 || index->offset < 0 ||
         index->dim[0] < 2)
         return false;
-    if (!facts->oriented) return true;
+    if (!facts->rotates_on_read) return true;
     return facts_array_is_valid(&facts->orient) && orient->ndim == 1 && orient->type == ELEM_U8 &&
            orient->offset >= 0 && orient->dim[0] == index->dim[0] - 1;
 }
@@ -84,9 +84,10 @@ Status facts_check(const FactsRequest *request, SetFacts *facts)
                  (facts->status != OK || facts->parts == FACTS_PARTS) &&
                  (unsigned)facts->kind < DATA_KINDS && facts->names >= 0 && facts->means >= 0 &&
                  facts->means <= DATA_CHANNELS && facts->stds >= 0 && facts->stds <= DATA_CHANNELS;
-    const bool *flag[] = {&facts->by_weft, &facts->encoded, &facts->oriented, &facts->turned,
-                          &facts->bicubic};
-    for (size_t i = 0; i < sizeof flag / sizeof *flag; ++i) valid = valid && isolated_bool(flag[i]);
+    const bool *flag[] = {&facts->by_weft, &facts->encoded, &facts->rotates_on_read,
+                          &facts->orient_requested, &facts->bicubic};
+    for (size_t i = 0; i < sizeof flag / sizeof *flag; ++i)
+        valid = valid && isolated_bool_is_valid(flag[i]);
     bool has_x = facts->parts > FACTS_X, has_y = facts->parts > FACTS_Y && facts->y.ndim != 0;
     if (valid && has_x) valid = facts_array_is_valid(&facts->x);
     if (valid && has_x && facts->encoded) valid = encoded_is_valid(facts);

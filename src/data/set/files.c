@@ -245,7 +245,7 @@ static void set_add_file(DataSet *set, const DataSet *other)
     set->y.dim[0] += other->y.dim[0];
     set->ids.dim[0] += other->ids.dim[0];
     if (set->id_first.ndim) set->id_first.dim[0] += other->id_first.dim[0] - 1;
-    raise_to(&set->id_most, other->id_most);
+    raise_to(&set->ids_per_sample_max, other->ids_per_sample_max);
     if (set->encoded) set->index.dim[0] += other->samples;
     if (set->rotates_on_read) set->orient.dim[0] += other->samples;
     raise_to(&set->x.chunk_rows, other->x.chunk_rows);

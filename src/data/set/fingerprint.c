@@ -253,7 +253,7 @@ Status data_set_hash_layout(DataSet *set, uint64_t *layout)
     return st;
 }
 
-const struct stat *data_set_opened(const DataSet *set, int i, uint64_t *layout)
+const struct stat *data_set_stat_at_open(const DataSet *set, int i, uint64_t *layout)
 {
     if (!data_has_fields(set)) return NULL;
     const FieldFile *file = &set->field_set.file[i];

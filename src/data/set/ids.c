@@ -13,7 +13,7 @@ Status ids_fail(const DataSet *set, int64_t sample, int64_t field)
                 "%s: sample %lld, field %lld: /sparse_offset does not rise, points beyond the %lld "
                 "ids, or gives a sample more than id_most (%lld) ids; make the file again",
                 set->path, (long long)sample, (long long)field, (long long)set->ids.dim[0],
-                (long long)set->id_most);
+                (long long)set->ids_per_sample_max);
 }
 
 DataIds data_set_ids(const DataSet *set)
@@ -51,7 +51,7 @@ Status ids_range_check(const DataSet *set, int64_t sample, const uint64_t *ids,
 Status ids_check(const DataSet *set, Reader *reader)
 {
     if (set->fields == 0) return OK;
-    uint64_t *ids = mem_new((size_t)(set->id_most + 1) * sizeof *ids);
+    uint64_t *ids = mem_new((size_t)(set->ids_per_sample_max + 1) * sizeof *ids);
     int32_t *first = mem_new((size_t)(set->fields + 1) * sizeof *first);
     Status st = OK;
     for (int64_t i = 0; st == OK && i < set->samples; ++i)
@@ -64,6 +64,6 @@ Status ids_check(const DataSet *set, Reader *reader)
 size_t data_ids_bytes(const DataSet *set, int64_t samples)
 {
     if (set->fields == 0) return 0;
-    return (size_t)(samples * set->id_most) * sizeof(uint64_t) +
+    return (size_t)(samples * set->ids_per_sample_max) * sizeof(uint64_t) +
            (size_t)(samples * set->fields + 1) * sizeof(int32_t);
 }

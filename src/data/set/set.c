@@ -313,8 +313,8 @@ static Status scan_id_index(DataSet *set)
             if (index[i] < last || index[i] > (uint64_t)set->ids.dim[0])
                 st = ids_fail(set, (at + i) / set->fields, (at + i) % set->fields);
             else if (begins_sample && at + i > 0 &&
-                     (int64_t)(index[i] - sample_first) > set->id_most)
-                set->id_most = (int64_t)(index[i] - sample_first);
+                     (int64_t)(index[i] - sample_first) > set->ids_per_sample_max)
+                set->ids_per_sample_max = (int64_t)(index[i] - sample_first);
             if (begins_sample) sample_first = index[i];
         }
     }
@@ -337,7 +337,7 @@ static Status open_ids(Opening *o)
     set->ids = *ids;
     set->id_first = *first;
     set->id_limit = (uint64_t)o->facts->id_limit;
-    set->id_most = o->facts->id_most;
+    set->ids_per_sample_max = o->facts->ids_per_sample_max;
     set->field_first_hash = o->facts->field_first_hash;
     set->vocabulary_hash = o->facts->vocabulary_hash;
     if (o->facts->id_limit < 0)
@@ -352,15 +352,16 @@ static Status open_ids(Opening *o)
                     set->path, dims_text(ids, dims), element_name(ids->type),
                     flat ? ", and /sparse_offset does not fit it" : "", (long long)set->samples);
     set->fields = flat ? rows / set->samples : ids->dim[1];
-    if (!flat) set->id_most = set->fields;
-    if (flat && set->id_most == 0) TRY(scan_id_index(set));
-    if (set->id_most >= 0 && set->id_most <= DATA_SAMPLE_IDS_MAX &&
+    if (!flat) set->ids_per_sample_max = set->fields;
+    if (flat && set->ids_per_sample_max == 0) TRY(scan_id_index(set));
+    if (set->ids_per_sample_max >= 0 && set->ids_per_sample_max <= DATA_SAMPLE_IDS_MAX &&
         set->fields <= DATA_SAMPLE_IDS_MAX)
         return OK;
     return fail(ERR_DATA,
                 "%s: a sample has %lld fields and up to %lld ids (attribute id_most); at most %d "
                 "can be used",
-                set->path, (long long)set->fields, (long long)set->id_most, DATA_SAMPLE_IDS_MAX);
+                set->path, (long long)set->fields, (long long)set->ids_per_sample_max,
+                DATA_SAMPLE_IDS_MAX);
 }
 
 /* Returns ERR_DATA if a set of boxes has more than DATA_LABELS classes, or if its attribute
@@ -386,8 +387,8 @@ static Status open_contents(Opening *o)
     set->index = o->facts->index;
     set->orient = o->facts->orient;
     set->encoded = o->facts->encoded;
-    set->rotates_on_read = o->facts->oriented;
-    set->orient_requested = o->facts->turned;
+    set->rotates_on_read = o->facts->rotates_on_read;
+    set->orient_requested = o->facts->orient_requested;
     set->bicubic = o->facts->bicubic;
     set->columns = o->facts->columns;
     TRY(derive_x_shape(o));

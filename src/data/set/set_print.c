@@ -85,7 +85,7 @@ static void table_json(const DataSet *set, Json *json)
     if (set->id_first.ndim) array_json("ids_offset", &set->id_first, json);
     names_json(set, "fields", json);
     json_int(json, "field_count", set->fields);
-    json_int(json, "id_most", set->id_most);
+    json_int(json, "id_most", set->ids_per_sample_max);
     json_int(json, "id_rows", (int64_t)set->id_limit);
 }
 
@@ -232,7 +232,7 @@ static void table_text(const DataSet *set, FILE *out)
     array_text("ids", &set->ids, out);
     if (set->id_first.ndim) array_text("", &set->id_first, out);
     names_text(set, "fields", set->fields, out);
-    fprintf(out, "  %-9s at most %lld a sample, ", "", (long long)set->id_most);
+    fprintf(out, "  %-9s at most %lld a sample, ", "", (long long)set->ids_per_sample_max);
     if (set->id_limit)
         fprintf(out, "below %llu (id_rows)\n", (unsigned long long)set->id_limit);
     else

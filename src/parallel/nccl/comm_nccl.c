@@ -280,8 +280,8 @@ static void add_to_tree(const Comm *comm, const Range *range, int64_t done, cons
 {
     Slice mine = slice_of(comm, range, done, comm->rank);
     float *part[LEVELS];
-    int before = tree_depth_at(push->first, push->leaves);
-    int after = tree_depth_at(push->first + comm->size, push->leaves);
+    int before = tree_partial_count(push->first, push->leaves);
+    int after = tree_partial_count(push->first + comm->size, push->leaves);
     if (mine.elements == 0) return;
     for (int k = 0; k < before; ++k) part[k] = push->partial[k] + push->partial_at + done;
     grow(comm, part, mine, push->first, push->leaves);

@@ -233,8 +233,11 @@ Exchange *gpu_exchange_new(const World *world, size_t most, bool tree)
     GpuExchange *ex = mem_new(sizeof *ex);
     *ex = (GpuExchange){
         .nccl_comm = nccl_comm, .tree = tree, .part_bytes = part_capacity(world->size, most)};
-    ex->base = (Exchange){
-        .rank = world->rank, .size = world->size, .user = ex, .gather = gather, .reduce = reduce};
+    ex->base = (Exchange){.rank = world->rank,
+                          .size = world->size,
+                          .user = ex,
+                          .all_gather = gather,
+                          .reduce_scatter = reduce};
     ex->in =
         nccl_comm->backend->table->alloc(nccl_comm->backend, gpu_exchange_bytes(world->size, most));
     ex->out = ex->in + (size_t)world->size * ex->part_bytes;

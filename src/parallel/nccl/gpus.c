@@ -333,12 +333,12 @@ Status grid_join_gpus(Grid *grid, Backend *backend, int transport, int bits)
     const World *world = grid->world;
     Verdict verdict;
     if (backend->table->host_memory || world->size == 1) return OK;
-    int *node = world_nodes(world);
+    int *node = world_node_leaders(world);
     Gpu mine = {.node = node[world->rank]};
     mem_free(&node);
     TRY(status_agree(world, gpu_identify(backend, &mine)));
     Gpu *all = mem_new((size_t)world->size * sizeof *all);
-    world_gather(world, &mine, sizeof mine, all);
+    world_allgather(world, &mine, sizeof mine, all);
     Status st = decide(all, world->size, transport, bits, &verdict);
     mem_free(&all);
     TRY(status_agree(world, st));

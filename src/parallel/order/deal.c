@@ -9,7 +9,7 @@
  */
 #include "parallel.h"
 
-MicroRun deal_run(Deal deal, int micro, int micro_batches)
+MicroRun deal_micro_run(Deal deal, int micro, int micro_batches)
 {
     if (deal == DEAL_BLOCKS) return (MicroRun){0, micro_batches};
     if (deal == DEAL_TURNS) return (MicroRun){micro, 1};
@@ -27,7 +27,7 @@ int deal_runs(Deal deal, int micro_batches)
 
 int deal_number(Deal deal, int micro, int micro_batches, int rank, int dp)
 {
-    MicroRun run = deal_run(deal, micro, micro_batches);
+    MicroRun run = deal_micro_run(deal, micro, micro_batches);
     return run.first * dp + rank * run.count + micro - run.first;
 }
 
@@ -36,7 +36,7 @@ int deal_levels(Deal deal, int micro_batches, int dp)
     int levels = 1;
     for (int end = 0; end < micro_batches;) {
         int parts = __builtin_popcount((unsigned)end * (unsigned)dp);
-        MicroRun run = deal_run(deal, end, micro_batches);
+        MicroRun run = deal_micro_run(deal, end, micro_batches);
         levels = parts > levels ? parts : levels;
         end = run.first + run.count;
     }

@@ -58,7 +58,7 @@ INLINE void grow(const float **part, float (*sum)[BLOCK], const float *const *in
     }
 }
 
-int tree_depth_at(int leaf, int leaves)
+int tree_partial_count(int leaf, int leaves)
 {
     return leaf == leaves ? 1 : __builtin_popcount((unsigned)leaf);
 }
@@ -93,8 +93,8 @@ INLINE void push_range(const TreePush *p, int64_t at, int64_t n)
 {
     float sum[LEVELS][BLOCK];
     const float *part[LEVELS];
-    int before = tree_depth_at(p->first, p->leaves);
-    int after = tree_depth_at(p->first + p->ins, p->leaves);
+    int before = tree_partial_count(p->first, p->leaves);
+    int after = tree_partial_count(p->first + p->ins, p->leaves);
     /* true: the push has the last leaf, and the complete sum is written to `out`, not to
      * level[0] */
     bool completes = p->outs > 0 && p->first + p->ins == p->leaves;

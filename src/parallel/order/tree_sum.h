@@ -40,6 +40,6 @@ typedef struct TreePush {
 void tree_push(const TreePush *push, int64_t n, int threads);
 /* Returns the number of partial sums (level[0], level[1], ...) that are in use before the leaf with
  * index `leaf` is added; for leaf == leaves, after the last leaf, it is 1. */
-int tree_depth_at(int leaf, int leaves);
+int tree_partial_count(int leaf, int leaves);
 
 #endif

@@ -169,7 +169,7 @@ static Status make_and_map(ShmSegments *shared, const World *world, const char *
     int job_rank = 0;
     if (world->comm != MPI_COMM_NULL) MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &job_rank));
     my_handle.job_rank = job_rank;
-    world_gather(world, &my_handle, sizeof my_handle, handle);
+    world_allgather(world, &my_handle, sizeof my_handle, handle);
     /* status_agree acts as the barrier: no rank closes its descriptor before all have opened it. */
     Status status = status_agree(world, map_peers(shared, world, handle));
     mem_free(&handle);
@@ -185,7 +185,7 @@ Status shm_segments_init(ShmSegments *shared, const World *world, size_t bytes, 
     shared->pid = mem_new(ranks * sizeof *shared->pid);
     shared->job_rank = mem_new(ranks * sizeof *shared->job_rank);
     bytes = (bytes + LINE_BYTES + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-    world_gather(world, &bytes, sizeof bytes, shared->bytes);
+    world_allgather(world, &bytes, sizeof bytes, shared->bytes);
     int fd = -1;
     Status status = make_and_map(shared, world, what, &fd);
     if (fd >= 0) close(fd);

@@ -94,7 +94,7 @@ static void look_at(const NodeRanks *node, int rank, double now_s)
     const Beat *beat = node->beat[rank];
     RankState *state = &node->state[rank];
     uint64_t count = atomic_load_explicit(&beat->count, memory_order_acquire);
-    double since_s = 1e-6 * (double)atomic_load(&beat->since_us);
+    double since_s = 1e-6 * (double)atomic_load(&beat->step_began_us);
     state->newest = beat->mark[(count - 1) % BEAT_MARKS];
     state->newest.doing[BEAT_TEXT - 1] = '\0';
     state->stepping = atomic_load(&beat->step) != BEAT_NONE;
@@ -102,7 +102,7 @@ static void look_at(const NodeRanks *node, int rank, double now_s)
     state->process_state = process_state((pid_t)state->process);
     state->usual_s = 1e-6 * (double)atomic_load(&beat->usual_us);
     double marked_s = state->newest.at_s, awake_s = node->awake_s;
-    state->late_s = state->stepping ? now_s - (since_s > awake_s ? since_s : awake_s) : 0;
+    state->step_elapsed_s = state->stepping ? now_s - (since_s > awake_s ? since_s : awake_s) : 0;
     state->still_s = now_s - (marked_s > awake_s ? marked_s : awake_s);
     state->swapped_bytes = state->still_s >= STILL_S ? swapped_bytes(state->process) : 0;
     double *stopped_s = &node->times[rank].stopped_s;

@@ -18,7 +18,7 @@ typedef struct RankState {
     bool serves;
     /* seconds since the rank's current step began, or since NodeRanks.awake_s if that is later; 0
      * outside a step */
-    double late_s;
+    double step_elapsed_s;
     /* seconds since the rank's newest mark, or since NodeRanks.awake_s if that is later */
     double still_s;
     /* seconds of a usual step; 0: unknown */

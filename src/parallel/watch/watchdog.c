@@ -181,7 +181,7 @@ static _Noreturn void end_job(Watchdog *w, const char *why)
     prepare_end(w);
     node_links_end(&w->links, die_lost_code());
     /* the other watchdogs write their files before the abort ends them */
-    if (w->links.nodes > 1) clock_rest(OTHERS_S);
+    if (w->links.nodes > 1) clock_sleep(OTHERS_S);
     die_lost("%s; what each rank did last is in %s", why, w->dump);
 }
 
@@ -193,7 +193,7 @@ static _Noreturn void end_with_others(Watchdog *w)
     int code = w->links.end_code;
     prepare_end(w);
     if (w->links.node == 0) node_links_end(&w->links, code);
-    clock_rest(ABORT_S);
+    clock_sleep(ABORT_S);
     world_abort(code);
     _exit(code);
 }
@@ -292,7 +292,7 @@ static Overview overview(const Watchdog *w)
         const RankState *s = &o.state[r];
         o.stepping += s->stepping;
         o.serving += s->serves;
-        if (!o.latest || s->late_s > o.latest->late_s) o.latest = s;
+        if (!o.latest || s->step_elapsed_s > o.latest->step_elapsed_s) o.latest = s;
         if (s->usual_s > o.usual_s) o.usual_s = s->usual_s;
         if (s->still_s < o.still_s) o.still_s = s->still_s;
     }
@@ -307,10 +307,10 @@ static void report_late(const Watchdog *w, const Overview *o)
     if (o->usual_s > 0) snprintf(usual, sizeof usual, " instead of %.2f", o->usual_s);
     if (computing == 0)
         log_warn("step %lld has taken %.0f s%s, and every rank waits: %s",
-                 (long long)o->latest->newest.step, o->latest->late_s, usual, waiting);
+                 (long long)o->latest->newest.step, o->latest->step_elapsed_s, usual, waiting);
     else
         log_warn("step %lld has taken %.0f s%s: behind %s: %s%s%s",
-                 (long long)o->latest->newest.step, o->latest->late_s, usual,
+                 (long long)o->latest->newest.step, o->latest->step_elapsed_s, usual,
                  computing > 1 ? "are" : "is", behind, *waiting ? "; " : "", waiting);
 }
 
@@ -335,7 +335,7 @@ static void check_steps(Watchdog *w, double now_s)
     double limit_s = o.usual_s == 0                    ? LATE_UNKNOWN_S
                      : LATE_STEPS * o.usual_s > LATE_S ? LATE_STEPS * o.usual_s
                                                        : LATE_S;
-    if (o.latest->late_s < limit_s) return;
+    if (o.latest->step_elapsed_s < limit_s) return;
     if (w->late_step != o.latest->newest.step) {
         w->late_step = o.latest->newest.step;
         w->next_report_s = now_s;
@@ -416,7 +416,7 @@ static void start(Watchdog *w)
  * is set. Returns the number of nodes. */
 static int count_nodes(Watchdog *w, const int *job)
 {
-    int *first = world_nodes(w->world), nodes = 0;
+    int *first = world_node_leaders(w->world), nodes = 0;
     for (int r = 0; r < w->world->size; ++r)
         w->node_of[job[r]] = first[r] == r ? nodes++ : w->node_of[job[first[r]]];
     mem_free(&first);
@@ -428,7 +428,7 @@ static void gather_hosts(Watchdog *w, const int *job, int nodes)
     size_t ranks = (size_t)w->world->size;
     char mine[HOST_BYTES], (*all)[HOST_BYTES] = mem_new(ranks * sizeof *all);
     host_name(mine, sizeof mine);
-    world_gather(w->world, mine, sizeof mine, all);
+    world_allgather(w->world, mine, sizeof mine, all);
     w->host = mem_new((size_t)nodes * sizeof *w->host);
     for (size_t r = 0; r < ranks; ++r) memcpy(w->host[w->node_of[job[r]]], all[r], HOST_BYTES);
     mem_free(&all);

@@ -47,7 +47,7 @@ void world_abort_also_kill(pid_t process)
 
 static void *exit_after_limit(void *code)
 {
-    clock_rest(ABORT_LIMIT_S);
+    clock_sleep(ABORT_LIMIT_S);
     for (const AlsoKilled *one = also_killed; one; one = one->next) kill(one->process, SIGKILL);
     _exit((int)(intptr_t)code);
 }

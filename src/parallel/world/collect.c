@@ -127,6 +127,6 @@ int *world_job_ranks(const World *world)
 {
     int mine = 0, *all = mem_new((size_t)world->size * sizeof *all);
     if (world->comm != MPI_COMM_NULL) MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &mine));
-    world_gather(world, &mine, sizeof mine, all);
+    world_allgather(world, &mine, sizeof mine, all);
     return all;
 }

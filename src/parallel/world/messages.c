@@ -86,7 +86,7 @@ void mpi_await_all(int count, MPI_Request *request)
     while (mpi_await_any(count, request) != MPI_UNDEFINED) continue;
 }
 
-struct WorldSwap {
+struct WorldAlltoall {
     /* borrowed */
     const World *world;
     /* true: the rank sleeps between polls while it waits; false: it polls without a pause */
@@ -97,23 +97,23 @@ struct WorldSwap {
     int count;
 };
 
-WorldSwap *world_swap_new(const World *world, bool sleeps)
+WorldAlltoall *world_alltoall_new(const World *world, bool sleeps)
 {
-    WorldSwap *swap = mem_new(sizeof *swap);
+    WorldAlltoall *swap = mem_new(sizeof *swap);
     swap->world = world;
     swap->sleeps = sleeps;
     swap->request = mem_new(2 * (size_t)world->size * sizeof *swap->request);
     return swap;
 }
 
-void world_swap_free(WorldSwap **swap)
+void world_alltoall_free(WorldAlltoall **swap)
 {
     if (!*swap) return;
     mem_free(&(*swap)->request);
     mem_free(swap);
 }
 
-void world_swap_begin(WorldSwap *swap, const MemoryRange *to, const MemoryRange *from)
+void world_alltoall_begin(WorldAlltoall *swap, const MemoryRange *to, const MemoryRange *from)
 {
     const World *world = swap->world;
     swap->count = 0;
@@ -131,7 +131,7 @@ void world_swap_begin(WorldSwap *swap, const MemoryRange *to, const MemoryRange 
     }
 }
 
-void world_swap_wait(WorldSwap *swap)
+void world_alltoall_wait(WorldAlltoall *swap)
 {
     Pause pause = {0};
     int done = 0;
@@ -146,12 +146,12 @@ void world_swap_wait(WorldSwap *swap)
     beat_mark_previous();
 }
 
-void world_swap(const World *world, const MemoryRange *to, const MemoryRange *from)
+void world_alltoall(const World *world, const MemoryRange *to, const MemoryRange *from)
 {
-    WorldSwap *swap = world_swap_new(world, false);
-    world_swap_begin(swap, to, from);
-    world_swap_wait(swap);
-    world_swap_free(&swap);
+    WorldAlltoall *swap = world_alltoall_new(world, false);
+    world_alltoall_begin(swap, to, from);
+    world_alltoall_wait(swap);
+    world_alltoall_free(&swap);
 }
 
 /* ---- sparse swaps ---- */

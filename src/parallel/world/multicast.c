@@ -1,16 +1,16 @@
 /* Sends bytes of one rank to some other ranks along a tree, in pieces. A rank receives later pieces
- * while it passes earlier pieces on to its children. Also contains world_nodes. */
+ * while it passes earlier pieces on to its children. Also contains world_node_leaders. */
 #include "mpi_check.h"
 #include "parallel.h"
 
 /* tag of the messages, different from the tags of the other files of this folder */
 enum { TAG_MULTICAST = 24 };
 
-int *world_nodes(const World *world)
+int *world_node_leaders(const World *world)
 {
     int first = world->rank, *all = mem_new((size_t)world->size * sizeof *all);
     if (world->node != MPI_COMM_NULL) MPI_CHECK(MPI_Bcast(&first, 1, MPI_INT, 0, world->node));
-    world_gather(world, &first, sizeof first, all);
+    world_allgather(world, &first, sizeof first, all);
     return all;
 }
 
@@ -20,7 +20,7 @@ int *world_nodes(const World *world)
 typedef struct Members {
     /* rank of each member, in the order of the members; borrowed */
     const int *rank;
-    /* node of each rank of the world (world_nodes); borrowed */
+    /* node of each rank of the world (world_node_leaders); borrowed */
     const int *node;
 } Members;
 

@@ -240,8 +240,8 @@ int world_min(const World *world, int mine)
 }
 
 /* Sums `count` integers or doubles, of 8 bytes each, over all ranks in place. MPI chooses the order
- * of additions; world_add and world_merge pass only numbers for which the order does not change the
- * result. */
+ * of additions; world_allreduce and world_allreduce_disjoint pass only numbers for which the order
+ * does not change the result. */
 static void sum(const World *world, void *data, int64_t count, MPI_Datatype type)
 {
     const int64_t most = (int64_t)(PIECE_BYTES / sizeof(int64_t));
@@ -255,17 +255,17 @@ static void sum(const World *world, void *data, int64_t count, MPI_Datatype type
     }
 }
 
-void world_add(const World *world, int64_t *data, int64_t count)
+void world_allreduce(const World *world, int64_t *data, int64_t count)
 {
     sum(world, data, count, MPI_INT64_T);
 }
 
-void world_merge(const World *world, double *data, int64_t count)
+void world_allreduce_disjoint(const World *world, double *data, int64_t count)
 {
     sum(world, data, count, MPI_DOUBLE);
 }
 
-void world_gather(const World *world, const void *mine, size_t bytes, void *out)
+void world_allgather(const World *world, const void *mine, size_t bytes, void *out)
 {
     if (world->comm != MPI_COMM_NULL && bytes <= PIECE_BYTES) {
         MPI_Request request;

@@ -37,7 +37,7 @@ static void add_boundary(const Plan *plan, Links *links, int chunk)
 bool plan_ties_stages(const Plan *plan, int param)
 {
     const Param *all = plan->graph->param;
-    int owner = all[param].tied;
+    int owner = all[param].tied_param;
     return owner >= 0 && !all[param].frozen &&
            stage_of(plan, all[owner].node) != stage_of(plan, all[param].node);
 }
@@ -49,13 +49,13 @@ static bool owner_is_tied_already(const Plan *plan, int param)
 {
     const Param *all = plan->graph->param;
     for (int i = 0; i < param; ++i)
-        if (all[i].tied == all[param].tied && plan_ties_stages(plan, i)) return true;
+        if (all[i].tied_param == all[param].tied_param && plan_ties_stages(plan, i)) return true;
     return false;
 }
 
 static Status add_tie(const Plan *plan, Links *links, int param)
 {
-    const Param *tied = &plan->graph->param[param], *target = &plan->graph->param[tied->tied];
+    const Param *tied = &plan->graph->param[param], *target = &plan->graph->param[tied->tied_param];
     int a = stage_of(plan, target->node), b = stage_of(plan, tied->node);
     if (owner_is_tied_already(plan, param))
         return fail(
@@ -105,7 +105,7 @@ Status links_memory(Plan *plan, bool gpus_joined)
     links_fini(&links);
     if (gpus_joined || plan_in_host_memory(plan)) {
         plan->message_bytes += received;
-        plan->sent_bytes += sent;
+        plan->send_slot_bytes += sent;
     } else {
         plan->staged_bytes += received + sent;
     }

@@ -22,7 +22,7 @@ static const ChunkPlan *chunk_of(const Plan *plan, int node)
 bool param_shares_memory(const Plan *plan, int param)
 {
     const Param *p = &plan->graph->param[param];
-    return p->tied >= 0 && chunk_of(plan, plan->graph->param[p->tied].node);
+    return p->tied_param >= 0 && chunk_of(plan, plan->graph->param[p->tied_param].node);
 }
 
 /* Places the values that this stage stores, either the frozen or the trained ones, from offset
@@ -53,7 +53,7 @@ static void place_params(Plan *plan)
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
         if (!chunk_of(plan, p->node) || !param_shares_memory(plan, i)) continue;
-        plan->param_offset[i] = plan->param_offset[p->tied];
+        plan->param_offset[i] = plan->param_offset[p->tied_param];
         if (p->frozen) continue;
         plan->gradient_offset[i] = end;
         end += align_floats(p->elements);
@@ -69,7 +69,8 @@ static void find_tied_across(Plan *plan)
     plan->tied_across = mem_new((size_t)(g->param_count + 1) * sizeof *plan->tied_across);
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
-        if (!chunk_of(plan, p->node)) plan->tied_across[p->tied >= 0 ? p->tied : i] = true;
+        if (!chunk_of(plan, p->node))
+            plan->tied_across[p->tied_param >= 0 ? p->tied_param : i] = true;
     }
 }
 
@@ -273,7 +274,7 @@ static void set_gradient_sizes(Plan *plan, bool joined)
         if (plan_push_elements(plan, r) > most) most = plan_push_elements(plan, r);
     plan->gradient_bytes = (size_t)plan->gradient_elements * sizeof(float);
     /* the first run of micro-batches is the longest */
-    plan->sum_levels = (size_t)tree_levels(plan_run(plan, 0).count);
+    plan->sum_levels = (size_t)tree_levels(plan_micro_run(plan, 0).count);
     if (plan_pushes(plan)) plan->push_levels = (size_t)deal_levels(plan->deal, micro_batches, dp);
     plan->gradient_part_bytes =
         plan->sum_levels * (size_t)plan->micro_grad_elements * sizeof(float);

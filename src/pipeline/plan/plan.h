@@ -51,9 +51,9 @@ static inline const Bounds *push_bounds(const ChunkPlan *chunk, int bucket)
 }
 /* Returns the run that contains micro-batch `micro`. A run is a number of consecutive micro-batches
  * whose gradients this rank adds before other ranks' gradients are added (Deal). */
-static inline MicroRun plan_run(const Plan *plan, int micro)
+static inline MicroRun plan_micro_run(const Plan *plan, int micro)
 {
-    return deal_run(plan->deal, micro, plan->schedule->shape.micro_batches);
+    return deal_micro_run(plan->deal, micro, plan->schedule->shape.micro_batches);
 }
 /* Returns true if the sum of each run of micro-batches is pushed to the owners of its shards. If
  * false, the rank has one run, and its sum is all-reduced or reduce-scattered. */

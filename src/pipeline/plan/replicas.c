@@ -35,5 +35,5 @@ void replica_sums_memory(Plan *plan)
     if (plan_replica_sums(plan).count == 0) return;
     size_t channels = (size_t)replica_children(0, plan->shape.dp);
     plan->message_bytes += channels * REPLICA_PIECE_BYTES * REPLICA_DEPTH;
-    plan->sent_bytes += channels * REPLICA_PIECE_BYTES * REPLICA_DEPTH;
+    plan->send_slot_bytes += channels * REPLICA_PIECE_BYTES * REPLICA_DEPTH;
 }

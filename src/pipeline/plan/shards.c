@@ -139,7 +139,7 @@ static bool is_tied(const Plan *plan, const Buckets *buckets, int b)
 bool plan_tied_across(const Plan *plan, int param)
 {
     const Param *p = &plan->graph->param[param];
-    return plan->tied_across[p->tied >= 0 ? p->tied : param];
+    return plan->tied_across[p->tied_param >= 0 ? p->tied_param : param];
 }
 
 void plan_shards(Plan *plan)
@@ -167,7 +167,7 @@ void plan_shards(Plan *plan)
         for (int b = 0; b < c->buckets.count; ++b) {
             if (!is_tied(plan, &c->buckets, b)) continue;
             int tied = c->buckets.first_tensor[b];
-            const Param *target = &g->param[g->param[tied].tied];
+            const Param *target = &g->param[g->param[tied].tied_param];
             int64_t at = plan->param_offset[tied];
             const Bounds *target_shards = shards_at(plan, at);
             for (int r = 0; r <= dp; ++r)

@@ -30,7 +30,7 @@ size_t plan_largest_exchange(const Plan *plan, size_t summed)
         const Op *op = g->node[i].op;
         if (op_info(op->spec.kind)->communication == COMMUNICATES_ALWAYS)
             most = larger(most, larger(desc_bytes(op->spec.x[0]), desc_bytes(op->spec.y)));
-        const bool gathers = op->spec.tokens.total > op->spec.tokens.count;
+        const bool gathers = op->spec.token_slices.total > op->spec.token_slices.count;
         if (i == g->loss_node || gathers) most = larger(most, op->workspace_bytes);
     }
     return most;

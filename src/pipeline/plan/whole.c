@@ -48,7 +48,7 @@ bool whole_cut(const Plan *plan, const BucketParams *bucket, int64_t *load, int6
     int64_t weight = bucket->weight, below = 0, last = 0;
     if (weight == 0) return false;
     if (plan_tied_across(plan, bucket->param[0])) {
-        int param = bucket->param[0], tied = plan->graph->param[param].tied;
+        int param = bucket->param[0], tied = plan->graph->param[param].tied_param;
         if (!param_is_whole(plan, param)) return false;
         /* both stages must choose the same owner, so the choice depends only on the parameter's
          * number */

@@ -44,7 +44,7 @@ static bool pretended(Executor *e, const ChunkRun *chunk, int run, OperationPart
 {
     if (!e->pretend_s || op_waits_for_ranks(&op_of(&e->context, chunk, run)->spec)) return false;
     double wanted_s = e->pretend_s[chunk->plan->run[run].node].s[part], begin_s = clock_s();
-    if (wanted_s > e->overslept_s) clock_rest(wanted_s - e->overslept_s);
+    if (wanted_s > e->overslept_s) clock_sleep(wanted_s - e->overslept_s);
     e->overslept_s += clock_s() - begin_s - wanted_s;
     return true;
 }

@@ -40,7 +40,7 @@ static void bind_tie(BoundaryLinks *l, const GradSync *sync, const Links *links,
     if (plan->stage != spec->from && plan->stage != spec->to) return;
     bool owner = plan->stage == spec->from;
     int64_t begin, count;
-    int mine = owner ? plan->graph->param[param].tied : param;
+    int mine = owner ? plan->graph->param[param].tied_param : param;
     plan_shard(plan, mine, l->context->grid->dp_rank, &begin, &count);
     l->tie = mem_resize(l->tie, (size_t)(l->tie_count + 1) * sizeof *l->tie);
     l->tie[l->tie_count++] = (TieLink){.sum = grad_sum(sync, plan->gradient_offset[mine] + begin),
@@ -239,11 +239,12 @@ void links_sum_ties(const BoundaryLinks *l, const GradSync *sync)
     const Graph *g = c->plan->graph;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
-        if (p->tied < 0 || p->frozen || c->plan->gradient_offset[i] == c->plan->param_offset[i])
+        if (p->tied_param < 0 || p->frozen ||
+            c->plan->gradient_offset[i] == c->plan->param_offset[i])
             continue;
         int64_t first, count;
         plan_shard(c->plan, i, c->grid->dp_rank, &first, &count);
-        float *sum = grad_sum(sync, c->plan->gradient_offset[p->tied] + first);
+        float *sum = grad_sum(sync, c->plan->gradient_offset[p->tied_param] + first);
         const float *other = grad_sum(sync, c->plan->gradient_offset[i] + first);
         c->backend->table->flat->add(c->stream, sum, sum, other, count);
     }

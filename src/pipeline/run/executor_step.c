@@ -105,7 +105,7 @@ void executor_reduce(Executor *e)
 }
 
 Status executor_evaluate(Executor *e, const BatchSource *source,
-                         void (*visit)(void *user, const Batch *batch, const float *results),
+                         void (*visit)(void *user, const MicroBatch *batch, const float *results),
                          void *user)
 {
     TaskRun p = {.schedule = e->evaluation,

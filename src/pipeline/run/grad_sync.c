@@ -52,7 +52,7 @@ void grad_sync_fini(GradSync *s)
 
 float *grad_arena(const GradSync *s, int micro)
 {
-    MicroRun run = plan_run(s->context->plan, micro);
+    MicroRun run = plan_micro_run(s->context->plan, micro);
     return s->level[tree_step(micro - run.first, run.count).write];
 }
 
@@ -63,12 +63,12 @@ float *grad_sum(const GradSync *s, int64_t at)
 
 bool bucket_waits(const Plan *plan, int micro)
 {
-    return plan_shards_gradients(plan) || (micro > 0 && plan_run(plan, micro).first == micro);
+    return plan_shards_gradients(plan) || (micro > 0 && plan_micro_run(plan, micro).first == micro);
 }
 
 bool bucket_begins_sum(const Plan *plan, int micro)
 {
-    MicroRun run = plan_run(plan, micro);
+    MicroRun run = plan_micro_run(plan, micro);
     return micro == run.first + run.count - 1;
 }
 
@@ -151,7 +151,7 @@ void bucket_done(GradSync *s, const ChunkRun *chunk, int bucket, int micro)
 {
     const Context *c = s->context;
     const ChunkPlan *plan = chunk->plan;
-    MicroRun run = plan_run(c->plan, micro);
+    MicroRun run = plan_micro_run(c->plan, micro);
     TreeStep tree = tree_step(micro - run.first, run.count);
     int64_t at = plan->buckets.offset[bucket], count = plan->buckets.elements[bucket];
     if (s->squares.sum)

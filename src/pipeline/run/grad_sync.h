@@ -8,9 +8,9 @@
 
 typedef struct GradSync {
     const Context *context;
-    /* arenas in which this rank adds the gradients of a run of micro-batches (plan_run), used as
-     * tree_step says; the first plan->sum_levels are used. level[0] is the Comm's arena; the others
-     * are owned */
+    /* arenas in which this rank adds the gradients of a run of micro-batches (plan_micro_run), used
+     * as tree_step says; the first plan->sum_levels are used. level[0] is the Comm's arena; the
+     * others are owned */
     float *level[33];
     /* partial sums of this rank's shards between pushes, one arena for each of plan->push_levels,
      * in memory of comm->partial_backend; owned; NULL if this rank has no shard */

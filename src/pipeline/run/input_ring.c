@@ -6,7 +6,7 @@
  * when the ring last used the place, so the wait is short. */
 #include "input_ring.h"
 
-static Status next_batch(void *user, const Batch **batch, double *wait_s)
+static Status next_batch(void *user, const MicroBatch **batch, double *wait_s)
 {
     return loader_next(user, batch, wait_s);
 }
@@ -140,7 +140,7 @@ void input_ring_fini(InputRing *ring)
     mem_free(&ring->input);
 }
 
-static const void *host_data(const Batch *batch)
+static const void *host_data(const MicroBatch *batch)
 {
     return batch->tokens ? (const void *)batch->tokens : batch->x;
 }
@@ -164,7 +164,7 @@ static void copy_weights(InputRing *ring, const Input *in)
 {
     const Plan *plan = ring->context->plan;
     const float *weights = in->batch->target_weights;
-    if (in->batch->weights_step > 0) {
+    if (in->batch->weights_stride > 0) {
         copy_in(ring, in->weights, weights, own_weights_bytes(plan));
     } else if (weights && weights != ring->weights_of) {
         ring->weights_of = weights;
@@ -239,10 +239,10 @@ void input_bind(const InputRing *ring, ChunkRun *chunk, Slot *slot, int micro,
                 const StepValues *values, const StepNumbers *numbers)
 {
     const Input *in = input_of(ring, micro);
-    const Batch *batch = in->batch;
+    const MicroBatch *batch = in->batch;
     bool host_memory = ring->context->backend->table->host_memory;
     const void *data = host_memory ? host_data(batch) : in->data;
-    const float *weights = batch->weights_step > 0 ? in->weights : ring->weights;
+    const float *weights = batch->weights_stride > 0 ? in->weights : ring->weights;
     slot->empty = batch->rows == 0;
     for (int i = 0; i < chunk->plan->run_count; ++i) {
         const RunOffsets *at = &chunk->plan->run[i];
@@ -257,11 +257,11 @@ void input_bind(const InputRing *ring, ChunkRun *chunk, Slot *slot, int micro,
         run->targets = host_memory ? batch->targets : in->targets;
         run->target_weights =
             host_memory || !batch->target_weights ? batch->target_weights : weights;
-        run->weights_step = batch->weights_step;
+        run->weights_stride = batch->weights_stride;
         run->boxes = host_memory ? (BoxTargets){batch->box_start, batch->box_row, batch->matches}
                                  : (BoxTargets){in->box_start, in->box_row, in->matches};
         run->bag = batch->bag;
-        run->loss_scale = values->scale;
+        run->loss_factor = values->scale;
         run->numbers = host_memory ? NULL : numbers;
         for (int k = 0; k < SPEC_INPUTS; ++k)
             if (at->x[k] == OFFSET_INPUT) run->x[k] = data;

@@ -15,7 +15,7 @@ typedef struct StepValues {
 /* One place of the ring, for a micro-batch of data that has been acquired from its source. */
 typedef struct Input {
     /* borrowed from the source */
-    const Batch *batch;
+    const MicroBatch *batch;
     /* Copies of the batch's arrays in the backend's memory; owned. The copies and the events are
      * used only if operations cannot read host memory. */
     void *data;

@@ -46,7 +46,7 @@ const float *outputs_columns(const Outputs *o, const SlotMemory *memory, const C
 static int64_t index_of(Desc x, int64_t i)
 {
     const int64_t *d = x.shape.dim, width = d[x.shape.ndim - 1];
-    if (x.shape.ndim < 4) return i / width * desc_row(x) + i % width;
+    if (x.shape.ndim < 4) return i / width * desc_row_stride(x) + i % width;
     const int64_t pixels = d[2] * d[3], c = i / pixels % d[1], n = i / (pixels * d[1]);
     const int64_t blocks = (d[1] + x.block - 1) / x.block;
     return ((n * blocks + c / x.block) * pixels + i % pixels) * x.block + c % x.block;

@@ -9,7 +9,7 @@ typedef struct Outputs {
     const Context *context;
     /* copy of the loss's results, used if operations do not use host memory; owned */
     float *columns;
-    /* floats of the loss's results for one sample: LOSS_RESULTS for each of its lines */
+    /* floats of the loss's results for one sample: LOSS_COLUMNS for each of its lines */
     int64_t columns_per_sample;
     /* inputs of the loss as floats in plain order, each allocated at its first use; owned */
     float *logits[SPEC_INPUTS];
@@ -23,7 +23,7 @@ void outputs_init(Outputs *outputs, const Context *context);
 void outputs_fini(Outputs *outputs);
 /* Call it in an evaluation when the forward pass of the chunk with the loss has ended in `slot`. */
 void outputs_evaluated(Outputs *outputs, const Slot *slot);
-/* Returns the loss's results, (lines, LOSS_RESULTS), in host memory, for the micro-batch whose
+/* Returns the loss's results, (lines, LOSS_COLUMNS), in host memory, for the micro-batch whose
  * forward pass has just ended in `slot`. rows: samples of the micro-batch. */
 const float *outputs_columns(const Outputs *outputs, const SlotMemory *memory,
                              const ChunkRun *chunk, const Slot *slot, int64_t rows);

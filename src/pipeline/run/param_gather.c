@@ -93,7 +93,7 @@ void params_changed(ParamGather *g, const SlotMemory *memory)
         }
 }
 
-void gather_start(ParamGather *g, const Schedule *schedule)
+void gather_rewind(ParamGather *g, const Schedule *schedule)
 {
     if (g->context->plan->gathers) window_start(&g->window, schedule);
 }

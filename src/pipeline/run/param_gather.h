@@ -32,7 +32,7 @@ float *param_local(const ParamGather *gather, int param, int64_t *first, int64_t
  * buckets, and repacks all weights that are not gathered. Collective on the replicas. */
 void params_changed(ParamGather *gather, const SlotMemory *memory);
 /* Call it at the start of a schedule's list. */
-void gather_start(ParamGather *gather, const Schedule *schedule);
+void gather_rewind(ParamGather *gather, const Schedule *schedule);
 /* Advances to the next parameter use of the list: begins to gather the buckets that are needed
  * soon, and waits until this use's buckets have been gathered. Collective on the replicas. */
 void gather_next(ParamGather *gather);

@@ -17,7 +17,7 @@ bool step_fault_before(const StepFault *a, const StepFault *b)
     return a->micro < b->micro;
 }
 
-static int turn_of(const Context *c, const Batch *batch)
+static int turn_of(const Context *c, const MicroBatch *batch)
 {
     const Graph *g = c->plan->graph;
     for (int i = 0; i < g->node_count; ++i)
@@ -27,7 +27,7 @@ static int turn_of(const Context *c, const Batch *batch)
 
 /* Returns true if a fault of this node would come before the fault found so far. */
 static bool earlier(const StepFault *f, const Context *c, bool backward, int node,
-                    const Batch *batch)
+                    const MicroBatch *batch)
 {
     StepFault here = {
         .node = node, .backward = backward, .micro = batch->micro, .order = turn_of(c, batch)};
@@ -58,7 +58,7 @@ static bool all_finite(const void *at, DType type, int64_t from, int64_t count)
 }
 
 static void set_fault(StepFault *f, const Context *c, bool backward, int node, int param,
-                      const Batch *batch)
+                      const MicroBatch *batch)
 {
     f->node = node;
     f->param = param;
@@ -71,7 +71,7 @@ static void set_fault(StepFault *f, const Context *c, bool backward, int node, i
 /* Checks a tensor of the micro-batch, sample by sample. In every layout the samples follow each
  * other in memory. */
 static void look_at_samples(StepFault *f, const Context *c, bool backward, int node,
-                            const void *tensor, Desc desc, const Batch *batch)
+                            const void *tensor, Desc desc, const MicroBatch *batch)
 {
     bool is_first = true;
     if (!tensor || desc.dtype == DTYPE_I32 || !earlier(f, c, backward, node, batch)) return;
@@ -88,7 +88,7 @@ static void look_at_samples(StepFault *f, const Context *c, bool backward, int n
 }
 
 static void look_at_weights(StepFault *f, const Context *c, const OpRun *run, int node,
-                            const Batch *batch)
+                            const MicroBatch *batch)
 {
     const Node *n = &c->plan->graph->node[node];
     for (int k = 0; k < n->op->spec.w_count; ++k) {
@@ -103,16 +103,16 @@ static void look_at_weights(StepFault *f, const Context *c, const OpRun *run, in
 
 /* Updates the largest loss of a sample (StepFault.largest). */
 static void look_at_losses(StepFault *f, const Context *c, int node, const OpRun *run,
-                           const Batch *batch)
+                           const MicroBatch *batch)
 {
     const Op *op = c->plan->graph->node[node].op;
-    int64_t lines = desc_elements(op->spec.y) / LOSS_RESULTS;
+    int64_t lines = desc_elements(op->spec.y) / LOSS_COLUMNS;
     int64_t each = lines / c->plan->graph->input.shape.dim[0];
     void *host = host_copy(c, run->y, desc_bytes(op->spec.y));
     for (int row = 0; row < batch->rows; ++row) {
         double sum = 0;
         for (int64_t i = row * each; i < (row + 1) * each; ++i)
-            sum += (double)value_at(host, DTYPE_F32, i * LOSS_RESULTS);
+            sum += (double)value_at(host, DTYPE_F32, i * LOSS_COLUMNS);
         sum /= (double)each;
         if (f->largest_sample >= 0 && !(sum > f->largest)) continue;
         f->largest = sum;
@@ -122,7 +122,7 @@ static void look_at_losses(StepFault *f, const Context *c, int node, const OpRun
 }
 
 void probe_action(StepFault *f, const Context *c, const ChunkRun *chunk, const Slot *slot,
-                  const Action *a, const Batch *batch)
+                  const Action *a, const MicroBatch *batch)
 {
     const OpRun *run = &slot->run[a->index];
     int number = chunk->plan->run[a->index].node;

@@ -7,6 +7,6 @@
 
 /* Checks the tensors that an action on the micro-batch has written. */
 void probe_action(StepFault *fault, const Context *context, const ChunkRun *chunk, const Slot *slot,
-                  const Action *action, const Batch *batch);
+                  const Action *action, const MicroBatch *batch);
 
 #endif

@@ -235,8 +235,11 @@ Status host_exchange_new(HostExchange **out, const Context *context, const World
 {
     HostExchange *g = *out = mem_new(sizeof *g);
     *g = (HostExchange){.context = context, .tree = plan_sums_by_tree(context->plan)};
-    g->interface = (Exchange){
-        .rank = world->rank, .size = world->size, .user = g, .gather = gather, .reduce = reduce};
+    g->interface = (Exchange){.rank = world->rank,
+                              .size = world->size,
+                              .user = g,
+                              .all_gather = gather,
+                              .reduce_scatter = reduce};
     g->sum = mem_new(exchange_sum_bytes(world->size));
     g->local = mem_new(PIECE_BYTES);
     return open_channels(g, world, context->options.transport);

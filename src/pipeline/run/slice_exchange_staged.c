@@ -49,7 +49,7 @@ static void gather(const Exchange *x, Slices s, const void *mine, void *whole)
     const Context *c = staged->context;
     check_room(staged, &s);
     copy_to_host(staged, staged->mine, mine, bytes_of_mine(x, &s));
-    staged->host->gather(staged->host, s, staged->mine, staged->whole);
+    staged->host->all_gather(staged->host, s, staged->mine, staged->whole);
     context_copy(c, whole, staged->whole, bytes_of_whole(&s));
 }
 
@@ -59,7 +59,7 @@ static void reduce(const Exchange *x, Slices s, const void *whole, void *mine)
     const Context *c = staged->context;
     check_room(staged, &s);
     copy_to_host(staged, staged->whole, whole, bytes_of_whole(&s));
-    staged->host->reduce(staged->host, s, staged->whole, staged->mine);
+    staged->host->reduce_scatter(staged->host, s, staged->whole, staged->mine);
     context_copy(c, mine, staged->mine, bytes_of_mine(x, &s));
 }
 
@@ -69,8 +69,8 @@ StagedExchange *staged_exchange_new(const Context *context, const Exchange *host
     *staged = (StagedExchange){.context = context, .host = host, .bytes = most};
     staged->interface = *host;
     staged->interface.user = staged;
-    staged->interface.gather = gather;
-    staged->interface.reduce = reduce;
+    staged->interface.all_gather = gather;
+    staged->interface.reduce_scatter = reduce;
     staged->mine = backend_host_new(context->backend, most);
     staged->whole = backend_host_new(context->backend, most);
     return staged;

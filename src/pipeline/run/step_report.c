@@ -28,7 +28,7 @@ void step_report_init(StepReport *r, const Context *context, SlotMemory *memory)
     const Graph *g = plan->graph;
     int64_t columns = shape_count(g->node[g->loss_node].op->spec.y.shape);
     *r = (StepReport){.context = context,
-                      .rows_per_sample = columns / g->input.shape.dim[0] / LOSS_RESULTS,
+                      .rows_per_sample = columns / g->input.shape.dim[0] / LOSS_COLUMNS,
                       .block = context_alloc(context, sizeof *r->block),
                       .metrics = context_alloc(context, stats_bytes(slot_count(plan))),
                       .host = backend_host_new(context->backend, stats_bytes(2))};
@@ -52,7 +52,7 @@ void step_report_fini(StepReport *r)
 
 void step_report_begin(StepReport *r, const StepValues *values)
 {
-    StepBlock block = {.numbers = {.step = values->step, .loss_scale = values->scale}};
+    StepBlock block = {.numbers = {.step = values->step, .loss_factor = values->scale}};
     memcpy(block.requests, r->requests, sizeof r->requests);
     r->context->backend->table->flat->put(r->context->stream, r->block, &block, sizeof block);
     memset(r->requests, 0, sizeof r->requests);
@@ -127,7 +127,7 @@ static const float *stats_await(const StepReport *r, int behind)
 static bool anyone_overflowed(const StepReport *r)
 {
     int64_t ranks = stats_await(r, 0)[STAT_OVERFLOW] > 0;
-    world_add(r->context->grid->world, &ranks, 1);
+    world_allreduce(r->context->grid->world, &ranks, 1);
     return ranks > 0;
 }
 
@@ -151,7 +151,7 @@ static void add_stages(StepReport *r)
     const Grid *grid = r->context->grid;
     int stages = grid->shape.pp;
     float *all = mem_new((size_t)stages * sizeof r->sums);
-    world_gather(&grid->pp_world, r->sums, sizeof r->sums, all);
+    world_allgather(&grid->pp_world, r->sums, sizeof r->sums, all);
     for (int m = 0; m < METRIC_COUNT; ++m) {
         r->sums[m] = 0;
         for (int s = 0; s < stages; ++s) r->sums[m] += all[s * METRIC_COUNT + m];

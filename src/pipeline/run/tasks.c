@@ -60,7 +60,7 @@ static void task_bind(Executor *e, const TaskRun *p, int number)
 
 static void finish_forward(Executor *e, const TaskRun *p, const BoundTask *at)
 {
-    const Batch *batch = input_of(&e->input, at->task->micro)->batch;
+    const MicroBatch *batch = input_of(&e->input, at->task->micro)->batch;
     if (p->values.training)
         step_report_loss(&e->report, &e->memory, at->chunk, at->slot, batch->rows);
     if (p->values.training || !context_has_loss(&e->context, at->chunk->plan)) return;
@@ -188,7 +188,7 @@ Status tasks_run(Executor *e, const TaskRun *p)
     int count = s->count[plan->stage], moved = 0;
     bool alone = plan->shape.pp == 1;
     input_restart(&e->input);
-    if (plan->gathers) gather_start(&e->params, s);
+    if (plan->gathers) gather_rewind(&e->params, s);
     for (int i = 0, end; i < count; i = end) {
         TRY(input_take(&e->input, p->source, list[i].micro, p->wait_s));
         links_move(&e->links, p->moves, &moved, i);

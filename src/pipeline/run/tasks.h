@@ -18,7 +18,7 @@ typedef struct TaskRun {
     StepValues values;
     /* called with the results of an evaluation, as in executor_evaluate; NULL: results are not
      * read */
-    void (*visit)(void *user, const Batch *batch, const float *results);
+    void (*visit)(void *user, const MicroBatch *batch, const float *results);
     void *user;
 } TaskRun;
 

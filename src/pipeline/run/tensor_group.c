@@ -47,8 +47,8 @@ void tensor_group_sum(TensorGroup *g, const GradSync *sync, float *metrics)
 {
     Slices all = {.ranges = 1, .items = g->part_floats, .item_elements = 1, .type = DTYPE_F32};
     parts_move(g, sync, metrics, false);
-    g->exchange->reduce(g->exchange, all, g->parts, g->slice);
-    g->exchange->gather(g->exchange, all, g->slice, g->parts);
+    g->exchange->reduce_scatter(g->exchange, all, g->parts, g->slice);
+    g->exchange->all_gather(g->exchange, all, g->slice, g->parts);
     parts_move(g, sync, metrics, true);
 }
 
@@ -78,7 +78,7 @@ static Status check_parts(const Context *c)
     const World *world = &c->grid->tp_world;
     uint64_t which = parts_hash(c);
     uint64_t *all = mem_new((size_t)world->size * sizeof *all);
-    world_gather(world, &which, sizeof which, all);
+    world_allgather(world, &which, sizeof which, all);
     bool same = true;
     for (int r = 0; r < world->size; ++r) same = same && all[r] == which;
     mem_free(&all);

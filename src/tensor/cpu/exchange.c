@@ -9,7 +9,7 @@
  * if the sum is not cut. */
 static TokenSums bias_sums(const OpSpec *s)
 {
-    return token_sums_plan(&s->tokens, s->y.shape, 1);
+    return token_sums_plan(&s->token_slices, s->y.shape, 1);
 }
 
 typedef struct ConvertTask {
@@ -73,7 +73,7 @@ static Status cpu_exchange_plan(Op *op, Desc preferred[SPEC_INPUTS])
     static const ExchangeCopies copies = {.convert = convert, .rows = copy_rows};
     preferred[0] = desc_plain(op->spec.x[0].shape, exchange_input(op));
     TRY(exchange_plan(op, in_precision(op, desc_plain(op->spec.y.shape, DTYPE_F32)), &copies));
-    if (op->spec.tokens.total == 0) return OK;
+    if (op->spec.token_slices.total == 0) return OK;
     const TokenSums sums = bias_sums(&op->spec);
     const size_t bytes = token_sums_bytes(&sums);
     if (op->workspace_bytes < bytes) op->workspace_bytes = bytes;

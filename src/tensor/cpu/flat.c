@@ -345,7 +345,7 @@ static void flat_loss_sums(Stream *s, float *out, const float *results, int64_t 
     double loss = 0, column1 = 0, column2 = 0;
     int64_t top1 = 0, top5 = 0;
     for (int64_t i = 0; i < lines; ++i) {
-        const float *line = results + i * LOSS_RESULTS;
+        const float *line = results + i * LOSS_COLUMNS;
         loss += (double)line[0];
         column1 += (double)line[1];
         column2 += (double)line[2];

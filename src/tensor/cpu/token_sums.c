@@ -114,7 +114,7 @@ void token_sums_run(const TokenSums *t, const OpRun *run, TokenRow add, const vo
     if (t->cut.total > t->cut.count) {
         const Exchange *x = run->exchange;
         float *all = work + t->slices * t->parts * floats;
-        x->gather(
+        x->all_gather(
             x, (Slices){.ranges = 1, .items = x->size, .item_elements = floats, .type = DTYPE_F32},
             sum, all);
         join_tree(all, x->size, floats, floats);

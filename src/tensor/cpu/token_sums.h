@@ -1,6 +1,6 @@
 /* Sums over rows, for the gradients of norms and biases. The order of addition does not depend on
- * the number of threads. If the operation's sums are cut (OpSpec.tokens), it does not depend on the
- * number of ranks of a tensor group either:
+ * the number of threads. If the operation's sums are cut (OpSpec.token_slices), it does not depend
+ * on the number of ranks of a tensor group either:
  *
  *     samples   s0 s0 s0 s0 s1 s1 s1 s1     rows of one sample are tokens of its sequence
  *     slices    0  0  1  1  0  0  1  1      the same tokens of all samples

@@ -44,7 +44,7 @@ static void join_body(const void *task, int64_t begin, int64_t end)
         }
 }
 
-void work_join(float *sum, float *others, int64_t count, int64_t n)
+void work_sum_tree(float *sum, float *others, int64_t count, int64_t n)
 {
     const JoinTask task = {.sum = sum, .others = others, .count = count, .n = n};
     if (count > 0)

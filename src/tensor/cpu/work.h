@@ -13,6 +13,6 @@ typedef void (*WorkBody)(const void *task, int64_t begin, int64_t end);
 void work_run(WorkBody body, const void *task, int64_t count, int64_t elements);
 /* Adds the `count` arrays in `others` to `sum`, by a binary tree whose first leaf is `sum`. Each
  * array has n floats. The arrays in `others` are contiguous, and are overwritten. */
-void work_join(float *sum, float *others, int64_t count, int64_t n);
+void work_sum_tree(float *sum, float *others, int64_t count, int64_t n);
 
 #endif

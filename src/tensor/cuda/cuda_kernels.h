@@ -255,7 +255,7 @@ typedef struct AttentionRun {
      * which are read in place of the queries and keys in x; NULL: no rotary positions */
     void *rotated;
     /* rotary positions: cosine and sine for position t and pair i, at 2 (t width / 2 + i) */
-    const float *angles;
+    const float *cos_sin;
     /* log of the sum of each query's exponentials, (samples, heads, length); forward writes it,
      * backward reads it */
     float *log_sum;
@@ -278,9 +278,9 @@ typedef struct AttentionRun {
 typedef struct RotarySpeeds {
     double speed[ATTENTION_WIDTH / 2], gain;
 } RotarySpeeds;
-/* Writes AttentionRun.angles. half: pairs of a head, width / 2. */
-cudaError_t launch_attention_angles(cudaStream_t stream, float *angles, int64_t length,
-                                    int64_t half, RotarySpeeds speeds);
+/* Writes AttentionRun.cos_sin. half: pairs of a head, width / 2. */
+cudaError_t launch_rotary_table(cudaStream_t stream, float *angles, int64_t length, int64_t half,
+                                RotarySpeeds speeds);
 cudaError_t launch_attention(cudaStream_t stream, AttentionRun run);
 /* Writes dx; with rotary positions, the gradients of the rotated queries and keys. */
 cudaError_t launch_attention_backward(cudaStream_t stream, AttentionRun run);
@@ -361,13 +361,13 @@ cudaError_t launch_upsample_backward(cudaStream_t stream, UpsampleRun run);
 /* norm/batch_norm.cu: y = act((x - mean) inverse scale + shift + residual) over x (rows, channels),
  * where `act` is none, relu or relu6. Padded rows do not count in the statistics, and their y is 0.
  * launch_batch_norm writes saved.mean, saved.inverse, saved.factor, saved.shift and, in training,
- * saved.variance. launch_batch_norm_sums writes saved.dy and saved.dy_x; with a residual and an
- * activation it reads y and multiplies dy by the activation's derivative, in place.
+ * saved.variance. launch_batch_norm_sums writes saved.sum_dy and saved.sum_dy_xhat; with a residual
+ * and an activation it reads y and multiplies dy by the activation's derivative, in place.
  * launch_batch_norm_data then writes dx. */
 typedef struct BatchNormSaved {
-    /* arrays [channels]. inverse: 1 / sqrt(variance + eps); variance: unbiased; dy, dy_x: the
-     * gradients of shift and of scale */
-    float *mean, *inverse, *variance, *dy, *dy_x;
+    /* arrays [channels]. inverse: 1 / sqrt(variance + eps); variance: unbiased; sum_dy,
+     * sum_dy_xhat: the gradients of shift and of scale */
+    float *mean, *inverse, *variance, *sum_dy, *sum_dy_xhat;
     /* arrays [channels]. factor: scale * inverse; shift: a copy of the parameter, because
      * backward_begin gets no parameters */
     float *factor, *shift;
@@ -397,14 +397,14 @@ cudaError_t launch_batch_norm_weights(cudaStream_t stream, BatchNormRun run, flo
 /* norm/group_norm.cu, channels last: y = act((x - mean) inverse scale + shift) over x (samples,
  * pixels, channels), where `act` is none, relu or relu6. Mean and variance are over a group of
  * neighbouring channels of one sample. If scale and shift are NULL, they count as 1 and 0. y and dx
- * of padded samples are 0. launch_group_norm_sums writes saved.dy, saved.dy_x, saved.by_x and
- * saved.constant; launch_group_norm writes the other arrays of `saved`. launch_group_norm_data
- * writes dx. */
+ * of padded samples are 0. launch_group_norm_sums writes saved.sum_dy, saved.sum_dy_xhat,
+ * saved.by_x and saved.constant; launch_group_norm writes the other arrays of `saved`.
+ * launch_group_norm_data writes dx. */
 typedef struct GroupNormSaved {
-    /* Arrays (samples, channels). factor: scale * inverse. dy, dy_x: sums over pixels of g and of g
-     * times the normalised x, where g is dy times the slope of act. by_x, constant: dx = factor g +
-     * by_x (x - mean) + constant. */
-    float *mean, *inverse, *factor, *shift, *dy, *dy_x, *by_x, *constant;
+    /* Arrays (samples, channels). factor: scale * inverse. sum_dy, sum_dy_xhat: sums over pixels of
+     * g and of g times the normalised x, where g is dy times the slope of act. by_x, constant: dx =
+     * factor g + by_x (x - mean) + constant. */
+    float *mean, *inverse, *factor, *shift, *sum_dy, *sum_dy_xhat, *by_x, *constant;
 } GroupNormSaved;
 typedef struct GroupNormRun {
     DType type;

@@ -28,7 +28,7 @@ static Status exchange_op_plan(Op *op, Desc preferred[SPEC_INPUTS])
     const ExchangePlan *plan = op->impl;
     int64_t parts = cuda_sum_parts(s->y.dtype, plan->rows, plan->width);
     size_t bytes = (size_t)(parts * plan->width) * sizeof(float);
-    if (s->tokens.total > 0) {
+    if (s->token_slices.total > 0) {
         const TokenSums bias = cuda_token_bias(op);
         bytes = cuda_token_sums_bytes(op, &bias);
     }
@@ -56,7 +56,7 @@ static void backward_weight(Op *op, const OpRun *run)
 {
     const ExchangePlan *plan = op->impl;
     if (op->spec.w_count == 0) return;
-    if (op->spec.tokens.total > 0) {
+    if (op->spec.token_slices.total > 0) {
         const TokenSums bias = cuda_token_bias(op);
         cuda_token_sums_run(op, run, &bias, 0);
         return;

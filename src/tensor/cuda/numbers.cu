@@ -13,7 +13,7 @@ static __global__ void loss_sums_kernel(float *out, const float *results, int64_
 /* unrolled, so that the single block has many loads in flight */
 #pragma unroll 8
     for (int64_t i = threadIdx.x; i < lines; i += THREADS) {
-        const float *line = results + i * LOSS_RESULTS;
+        const float *line = results + i * LOSS_COLUMNS;
         loss += line[0];
         column1 += line[1];
         column2 += line[2];

@@ -13,7 +13,7 @@ static int64_t sample_elements(const Op *op)
  * sequence if sums are cut, else all. */
 static int64_t columns_of(const OpSpec *s, int i)
 {
-    const SumSlices *cut = &s->tokens;
+    const SumSlices *cut = &s->token_slices;
     if (cut->total == 0) return s->y.shape.dim[1] * s->y.shape.dim[2];
     return (slice_first(cut->units, cut->total, i + 1) - slice_first(cut->units, cut->total, i)) *
            s->y.shape.dim[2];
@@ -23,7 +23,8 @@ static int64_t columns_of(const OpSpec *s, int i)
 static int64_t sum_floats(const OpSpec *s)
 {
     int64_t most = 0;
-    for (int i = s->tokens.first; i == 0 || i < s->tokens.first + s->tokens.count; ++i) {
+    for (int i = s->token_slices.first; i == 0 || i < s->token_slices.first + s->token_slices.count;
+         ++i) {
         const int64_t columns = columns_of(s, i);
         const int64_t floats = cuda_sum_parts(s->y.dtype, s->y.shape.dim[0], columns) * columns;
         if (floats > most) most = floats;
@@ -38,7 +39,7 @@ static Status positions_plan(Op *op, Desc preferred[SPEC_INPUTS])
     s->y = cuda_desc(op, s->y.shape);
     op->w_elements[0] = shape_count(s->w[0]);
     op->workspace_bytes = (size_t)sum_floats(s) * sizeof(float);
-    if (s->tokens.total > 0) op->workspace_bytes += desc_bytes(s->y);
+    if (s->token_slices.total > 0) op->workspace_bytes += desc_bytes(s->y);
     op->y_inplace = true;
     op->dx_is_dy[0] = true;
     return OK;
@@ -82,7 +83,7 @@ static void sum_columns(const Op *op, const OpRun *run, int64_t first, int64_t c
 static void positions_backward_weight(Op *op, const OpRun *run)
 {
     const OpSpec *s = &op->spec;
-    const SumSlices *cut = &s->tokens;
+    const SumSlices *cut = &s->token_slices;
     const int64_t width = s->y.shape.dim[2], first = s->slice.first;
     const int64_t whole = s->slice.ranks ? s->slice.whole : s->y.shape.dim[1];
     float *dw = run->dw[0] + first * width;

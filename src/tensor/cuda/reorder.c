@@ -52,8 +52,8 @@ static Status reorder_plan(Op *op, Desc preferred[SPEC_INPUTS])
 /* Copies rows from padded to not padded, or back. Padding in the output becomes 0. */
 static void copy_padded_rows(const Op *op, Desc from_desc, Desc to_desc, const void *from, void *to)
 {
-    size_t size = dtype_bytes(to_desc.dtype), to_row = (size_t)desc_row(to_desc) * size,
-           from_row = (size_t)desc_row(from_desc) * size;
+    size_t size = dtype_bytes(to_desc.dtype), to_row = (size_t)desc_row_stride(to_desc) * size,
+           from_row = (size_t)desc_row_stride(from_desc) * size;
     size_t width = (size_t)to_desc.shape.dim[to_desc.shape.ndim - 1] * size;
     cudaStream_t stream = cuda_stream(op);
     if (to_row > width) CUDA_CALL(cudaMemsetAsync(to, 0, desc_bytes(to_desc), stream));

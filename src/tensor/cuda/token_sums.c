@@ -6,7 +6,7 @@
  * rank. */
 static int64_t first_token(const OpSpec *s, int slice)
 {
-    const SumSlices *cut = &s->tokens;
+    const SumSlices *cut = &s->token_slices;
     return slice_first(cut->units, cut->total, cut->first + slice) -
            slice_first(cut->units, cut->total, cut->first);
 }
@@ -14,7 +14,7 @@ static int64_t first_token(const OpSpec *s, int slice)
 int64_t cuda_token_rows_most(const OpSpec *s)
 {
     int64_t most = 0;
-    for (int i = 0; i < s->tokens.count; ++i) {
+    for (int i = 0; i < s->token_slices.count; ++i) {
         const int64_t tokens = first_token(s, i + 1) - first_token(s, i);
         if (tokens > most) most = tokens;
     }
@@ -45,9 +45,9 @@ static Places places_of(const Op *op, const TokenSums *t, void *workspace)
     const size_t matrix = cuda_aligned((size_t)(rows * t->width) * dtype_bytes(s->y.dtype));
     char *at = workspace;
     Places p = {.sum = (float *)(void *)at};
-    at += (size_t)s->tokens.count * floats;
+    at += (size_t)s->token_slices.count * floats;
     p.all = (float *)(void *)at;
-    at += (size_t)(s->tokens.total / s->tokens.count) * floats;
+    at += (size_t)(s->token_slices.total / s->token_slices.count) * floats;
     p.partial = (float *)(void *)at;
     at += cuda_aligned((size_t)t->partial * sizeof(float));
     p.saved = (float *)(void *)at;
@@ -91,8 +91,8 @@ void cuda_token_sums_run(const Op *op, const OpRun *run, const TokenSums *t, int
     const Places p = places_of(op, t, run->workspace);
     const size_t row = (size_t)t->width * dtype_bytes(s->y.dtype);
     const int64_t floats = t->sums * t->width, stride = p.all - p.sum;
-    const int64_t slice = stride / s->tokens.count;
-    for (int i = 0; i < s->tokens.count; ++i) {
+    const int64_t slice = stride / s->token_slices.count;
+    for (int i = 0; i < s->token_slices.count; ++i) {
         const int64_t token = first_token(s, i), count = first_token(s, i + 1) - token;
         const TokenRows rows = {.x = p.x,
                                 .dy = p.dy,
@@ -105,13 +105,13 @@ void cuda_token_sums_run(const Op *op, const OpRun *run, const TokenSums *t, int
             copy_tokens(op, p.saved, run->saved, token, count, (size_t)t->saved * sizeof(float));
         t->sum(op, &rows, p.sum + i * slice, p.partial);
     }
-    join(op, p.sum, s->tokens.count, slice, floats);
+    join(op, p.sum, s->token_slices.count, slice, floats);
     float *sum = p.sum;
-    const int ranks = s->tokens.total / s->tokens.count;
+    const int ranks = s->token_slices.total / s->token_slices.count;
     if (ranks > 1) {
         const Slices each = {
             .ranges = 1, .items = ranks, .item_elements = floats, .type = DTYPE_F32};
-        run->exchange->gather(run->exchange, each, sum, p.all);
+        run->exchange->all_gather(run->exchange, each, sum, p.all);
         sum = p.all;
         join(op, sum, ranks, floats, floats);
     }
@@ -133,7 +133,7 @@ TokenSums cuda_token_bias(const Op *op)
 {
     const OpSpec *s = &op->spec;
     int64_t width = s->y.shape.dim[s->y.shape.ndim - 1], most = 0;
-    for (int i = 0; i < s->tokens.count; ++i) {
+    for (int i = 0; i < s->token_slices.count; ++i) {
         const int64_t rows = (first_token(s, i + 1) - first_token(s, i)) * s->y.shape.dim[0];
         const int64_t parts = cuda_sum_parts(s->y.dtype, rows, width);
         if (parts > most) most = parts;

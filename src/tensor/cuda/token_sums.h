@@ -1,5 +1,5 @@
-/* Gradients of norms and biases as sums over slices of the sequence (OpSpec.tokens). The rows of
- * each slice are copied next to each other, and each slice is summed separately. Then the binary
+/* Gradients of norms and biases as sums over slices of the sequence (OpSpec.token_slices). The rows
+ * of each slice are copied next to each other, and each slice is summed separately. Then the binary
  * tree of neighbours adds the sums of this rank's slices, and after that the sums of the ranks. */
 #ifndef WEFT_CUDA_TOKEN_SUMS_H
 #define WEFT_CUDA_TOKEN_SUMS_H

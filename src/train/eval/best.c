@@ -50,7 +50,7 @@ static double skill_of(const EvalLine *line)
 
 static double rmse_of(const EvalLine *line)
 {
-    return line->fields ? line->fields->rmse : NAN;
+    return line->fields ? line->fields->normalized_rmse : NAN;
 }
 
 enum {

@@ -94,7 +94,7 @@ static Status add_picture(Detections *d, int64_t row, int64_t picture)
     return coco_eval_add_image(d->eval, picture, d->truth, truths_of(d, picture), box, count);
 }
 
-void detections_add(Detections *detections, const Batch *batch)
+void detections_add(Detections *detections, const MicroBatch *batch)
 {
     Detections *d = detections;
     for (int r = 0; d->eval && d->error.status == OK && r < batch->rows; ++r)
@@ -113,7 +113,7 @@ static Status join(const Detections *d, const Trainer *t, EvalLine *line, CocoRe
     if (counted) memcpy(truths, counted, (size_t)(classes * COCO_AREAS) * sizeof *truths);
     size_t bytes = (size_t)count * sizeof *mine;
     CocoMatch *all = gather_arrays(world, mine, &bytes);
-    world_add(world, truths, classes * COCO_AREAS);
+    world_allreduce(world, truths, classes * COCO_AREAS);
     Status st = OK;
     if (world->rank == 0) {
         CocoEval *eval = coco_eval_new((int)classes);

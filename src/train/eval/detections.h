@@ -43,7 +43,7 @@ Status detections_init(Detections *detections, const Trainer *t, const DataSet *
 void detections_fini(Detections *detections);
 /* Finds the boxes in the micro-batch that the executor has just evaluated, and adds them. After an
  * error, which detections_line returns, does nothing. */
-void detections_add(Detections *detections, const Batch *batch);
+void detections_add(Detections *detections, const MicroBatch *batch);
 /* Sets line->has_boxes to whether the model finds boxes. If it does, sets COCO's numbers over the
  * pictures of all ranks, on every rank. On rank 0 then also sets *extras->coco and writes the file
  * extras->results, if these members are not NULL. Collective on the trainer's world; all ranks

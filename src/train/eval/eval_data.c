@@ -20,7 +20,7 @@ Status eval_data_init(EvalData *data, const Trainer *t, const DataSet *set)
                      .micro_batch = t->micro_batch,
                      .micro_first = t->grid.dp_rank * t->micro_batches_local,
                      .micro_count = t->micro_batches_local,
-                     .skips_inputs = !t->plan->reads_data && !field_scores_read_inputs(t, set),
+                     .skips_inputs = !t->plan->reads_data && !field_scores_needs_inputs(t, set),
                      .skips_labels = !t->plan->reads_labels,
                      .workers = train_workers(t, set),
                      .slots = (int)t->config->data.prefetch + t->shape.pp + DATA_AHEAD +
@@ -64,27 +64,27 @@ static int rows_of(const EvalData *data, int64_t at)
     return (int)(left < p->micro_batch ? left : p->micro_batch);
 }
 
-static Batch make_substitute(const EvalData *data)
+static MicroBatch make_substitute(const EvalData *data)
 {
     const LoaderPlan *p = &data->plan;
     const DataSet *set = data->set;
     bool tokens = data_has_tokens(set), targets = set->target_width > 0;
     int64_t at = data->read + data->substitutes;
-    return (Batch){.x = tokens || p->skips_inputs ? NULL : data->zeros,
-                   .tokens = tokens && !p->skips_inputs ? data->zeros : NULL,
-                   .labels = targets || p->skips_labels ? NULL : data->zeros,
-                   .targets = targets && !p->skips_labels ? data->zeros : NULL,
-                   .box_start = p->levels > 0 && !p->skips_labels ? data->zeros : NULL,
-                   .matches = p->levels > 0 && !p->skips_labels ? data->zeros : NULL,
-                   .ids = set->fields > 0 && !p->skips_inputs ? data->zeros : NULL,
-                   .id_first = set->fields > 0 && !p->skips_inputs ? data->zeros : NULL,
-                   .sample = data->zeros,
-                   .rows = rows_of(data, at),
-                   .step = at / p->micro_count,
-                   .micro = p->micro_first + (int)(at % p->micro_count)};
+    return (MicroBatch){.x = tokens || p->skips_inputs ? NULL : data->zeros,
+                        .tokens = tokens && !p->skips_inputs ? data->zeros : NULL,
+                        .labels = targets || p->skips_labels ? NULL : data->zeros,
+                        .targets = targets && !p->skips_labels ? data->zeros : NULL,
+                        .box_start = p->levels > 0 && !p->skips_labels ? data->zeros : NULL,
+                        .matches = p->levels > 0 && !p->skips_labels ? data->zeros : NULL,
+                        .ids = set->fields > 0 && !p->skips_inputs ? data->zeros : NULL,
+                        .id_first = set->fields > 0 && !p->skips_inputs ? data->zeros : NULL,
+                        .sample = data->zeros,
+                        .rows = rows_of(data, at),
+                        .step = at / p->micro_count,
+                        .micro = p->micro_first + (int)(at % p->micro_count)};
 }
 
-static Status next(void *user, const Batch **batch, double *wait_s)
+static Status next(void *user, const MicroBatch **batch, double *wait_s)
 {
     EvalData *data = user;
     if (data->status == OK) {

@@ -26,7 +26,7 @@ typedef struct EvalData {
     /* message of that error; owned */
     char *message;
     /* micro-batches of zeros provided after the error, in order; owned */
-    Batch *substitute;
+    MicroBatch *substitute;
     /* number of substitutes provided */
     int64_t substitutes;
     /* zeros to which the arrays of substitutes point; owned */
@@ -45,6 +45,6 @@ Status eval_data_fini(EvalData *data);
 /* Runs the model on samples without labels. The loss is computed as well, so the samples get labels
  * and targets of 0, and no boxes. *logits: as in executor_logits. Requires one rank and a batch of
  * one micro-batch. */
-Status run_unlabelled(Trainer *t, const Batch *samples, const float **logits);
+Status run_unlabelled(Trainer *t, const MicroBatch *samples, const float **logits);
 
 #endif

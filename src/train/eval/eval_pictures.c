@@ -63,10 +63,10 @@ static void draw_numbers(PictureMaking *m, const float *x, const float *truth, f
     const FieldSet *f = &m->set->field_set;
     const int64_t pixels = m->set->y.dim[2] * m->set->y.dim[3];
     const int64_t wanted = m->trainer->config->train.eval_pictures;
-    field_restore(m->set, x, predicted);
+    field_denormalise(m->set, x, predicted);
     for (int i = 0; i < f->targets && i < wanted; ++i) {
         const int input = field_last_input(f, i);
-        const FieldLabel label = field_label(f, FIELD_TARGET, &f->target[i]);
+        const FieldChannelName label = field_channel_name(f, FIELD_TARGET, &f->target[i]);
         char *title = mem_format("%s after %s", label.name, label.lead);
         const FieldPicture picture = {.set = m->set,
                                       .target = i,
@@ -90,7 +90,8 @@ static void draw_labels(PictureMaking *m, const float *x, const int32_t *label, 
     const DataSet *set = m->set;
     const int64_t pixels = data_labels_per_sample(set);
     const int input = field_shown_input(set);
-    const FieldLabel target = field_label(&set->field_set, FIELD_TARGET, set->field_set.target);
+    const FieldChannelName target =
+        field_channel_name(&set->field_set, FIELD_TARGET, set->field_set.target);
     int32_t *class = mem_new((size_t)pixels * sizeof *class);
     float *predicted = mem_new((size_t)(2 * pixels) * sizeof *predicted),
           *truth = predicted + pixels;
@@ -113,7 +114,7 @@ static void draw_labels(PictureMaking *m, const float *x, const int32_t *label, 
 }
 
 /* Draws the sample in row `row` of the micro-batch. */
-static Status draw_row(PictureMaking *m, const Batch *batch, int row)
+static Status draw_row(PictureMaking *m, const MicroBatch *batch, int row)
 {
     const DataSet *set = m->set;
     const bool labels = data_has_label_fields(set);
@@ -136,7 +137,7 @@ static Status draw_row(PictureMaking *m, const Batch *batch, int row)
     return st;
 }
 
-void eval_pictures_add(PictureMaking *making, const Batch *batch)
+void eval_pictures_add(PictureMaking *making, const MicroBatch *batch)
 {
     for (int r = 0; making->trainer && making->error.status == OK && r < batch->rows; ++r)
         if (batch->sample[r] == 0) error_keep(&making->error, draw_row(making, batch, r));

@@ -41,7 +41,7 @@ void eval_pictures_init(PictureMaking *making, const Trainer *t, const DataSet *
 void eval_pictures_fini(PictureMaking *making);
 /* If the micro-batch that the executor has just evaluated contains the set's first sample, draws
  * this sample's first train.eval_pictures targets, or its label field. */
-void eval_pictures_add(PictureMaking *making, const Batch *batch);
+void eval_pictures_add(PictureMaking *making, const MicroBatch *batch);
 /* Sets line->picture and line->pictures, on rank 0 to the pictures of all ranks, on other ranks to
  * none. Collective. */
 void eval_pictures_line(PictureMaking *making, Trainer *t, EvalLine *line);

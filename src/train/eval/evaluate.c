@@ -45,15 +45,15 @@ typedef struct Evaluation {
 } Evaluation;
 
 /* Adds up the results of one micro-batch, and gives it to the scores of each kind. results: (rows,
- * LOSS_RESULTS), the results of the loss (LossResults). */
-static void eval_micro(void *user, const Batch *batch, const float *results)
+ * LOSS_COLUMNS), the results of the loss (LossResults). */
+static void eval_micro(void *user, const MicroBatch *batch, const float *results)
 {
     Evaluation *e = user;
     int64_t classes = e->trainer->graph->classes;
     EvalSums *sums = &e->micro[e->done++];
     sums->rows = batch->rows * e->trainer->rows_per_sample;
     for (int64_t i = 0; i < sums->rows; ++i) {
-        const float *row = results + i * LOSS_RESULTS;
+        const float *row = results + i * LOSS_COLUMNS;
         sums->loss += (double)row[0];
         sums->column[0] += (double)row[1];
         sums->column[1] += (double)row[2];
@@ -100,7 +100,7 @@ static EvalSums eval_join(const Trainer *t, const EvalSums *mine, int64_t local,
     EvalSums sum = {.rows = 0};
     if (t->grid.pp_rank == stage) {
         EvalSums *all = mem_new((size_t)(local * t->shape.dp) * sizeof *all);
-        world_gather(&t->grid.dp_world, mine, (size_t)local * sizeof *mine, all);
+        world_allgather(&t->grid.dp_world, mine, (size_t)local * sizeof *mine, all);
         sum = eval_sum(t, all, local, steps);
         mem_free(&all);
     }
@@ -141,7 +141,7 @@ static bool pass_ends(const Trainer *t, StopCheck *check, int64_t done, Status s
     if (ahead > done) ahead = done;
     bool stops = stop_wanted() || tables_stop_wanted(t->tables);
     int64_t ranks[] = {stops, st != OK, t->world->rank == 0 && ahead > 0 ? ahead - 1 : 0};
-    world_add(t->world, ranks, 3);
+    world_allreduce(t->world, ranks, 3);
     check->next = done + 1 + ranks[2];
     *stop = ranks[0] > 0;
     return *stop || ranks[1] > 0;
@@ -190,7 +190,7 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, const Eval
         eval_pictures_line(&evaluation.pictures, t, line);
         st = detections_line(&evaluation.detections, t, line, &extra);
         if (extra.confusion)
-            world_add(t->world, extra.confusion, t->graph->classes * t->graph->classes);
+            world_allreduce(t->world, extra.confusion, t->graph->classes * t->graph->classes);
     }
     scores_fini(&evaluation.scores);
     detections_fini(&evaluation.detections);

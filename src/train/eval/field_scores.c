@@ -46,16 +46,16 @@ static bool is_scored(const Trainer *t, const DataSet *set)
     return data_has_fields(set) && loss_info(t->config)->reads == LOSS_READS_TARGETS;
 }
 
-bool field_scores_collect(const Trainer *t, const DataSet *set)
+bool field_scores_collects(const Trainer *t, const DataSet *set)
 {
     return is_scored(t, set) && train_collects_outputs(t);
 }
 
-bool field_scores_read_inputs(const Trainer *t, const DataSet *set)
+bool field_scores_needs_inputs(const Trainer *t, const DataSet *set)
 {
     bool change = false;
     for (int i = 0; i < set->field_set.targets; ++i) change |= set->field_set.change_from[i] >= 0;
-    return change && field_scores_collect(t, set);
+    return change && field_scores_collects(t, set);
 }
 
 void field_scoring_free(FieldScoring **scoring)
@@ -145,7 +145,7 @@ static Status scoring_make(Trainer *t, const DataSet *tiles)
     data_set_drop_patch(set);
     s->columns = set->y.dim[3];
     s->pixels = set->y.dim[2] * s->columns;
-    if (field_scores_collect(t, set))
+    if (field_scores_collects(t, set))
         s->climatology = mem_new((size_t)set->target_width * sizeof *s->climatology);
     Status st = field_reader_new(&reader, set);
     if (st == OK) st = field_weights_init(&s->weights, set, reader, t->config->train.eval_latitude);
@@ -161,7 +161,7 @@ static Status scoring_make(Trainer *t, const DataSet *tiles)
     s->metrics.targets = f->targets;
     s->metrics.latitude = t->config->train.eval_latitude && field_rows_have_latitudes(f);
     for (int i = 0; i < f->targets; ++i)
-        s->metrics.target[i].label = field_label(f, FIELD_TARGET, &f->target[i]);
+        s->metrics.target[i].label = field_channel_name(f, FIELD_TARGET, &f->target[i]);
     if (t->world->rank == 0)
         log_info("%s: climatology and persistence computed over %lld samples in %.1f s", set->path,
                  (long long)set->samples, clock_s() - begun);
@@ -183,7 +183,7 @@ Status field_scores_init(FieldScores *scores, Trainer *t, const DataSet *set)
     if (!is_scored(t, set)) return OK;
     if (!t->field_scoring) TRY(scoring_make(t, set));
     scores->scoring = t->field_scoring;
-    scores->collects = field_scores_collect(t, set);
+    scores->collects = field_scores_collects(t, set);
     if (!scores->collects) return OK;
     scores->x = mem_new((size_t)set->x.sample_bytes);
     scores->predicted = mem_new((size_t)set->y.sample_bytes);
@@ -269,7 +269,7 @@ static void restore_inputs(const FieldScores *s, const float *x)
             s->x[i] = set->has_stats ? x[i] * set->std[c] + set->mean[c] : x[i];
 }
 
-void field_scores_add(FieldScores *s, const Batch *batch)
+void field_scores_add(FieldScores *s, const MicroBatch *batch)
 {
     if (!s->collects) return;
     const DataSet *set = s->set;
@@ -290,8 +290,8 @@ void field_scores_add(FieldScores *s, const Batch *batch)
         if (batch->x) restore_inputs(s, batch->x + r * inputs);
         memcpy(s->predicted, output + r * width, (size_t)width * sizeof *output);
         memcpy(s->truth, batch->targets + r * width, (size_t)width * sizeof *output);
-        field_restore(set, s->x, s->predicted);
-        field_restore(set, s->x, s->truth);
+        field_denormalise(set, s->x, s->predicted);
+        field_denormalise(set, s->x, s->truth);
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
         for (int i = 0; i < targets; ++i) add_target(s, batch->sample[r], i, record + 1 + i * SUMS);
     }
@@ -324,18 +324,18 @@ static void fill_target(const FieldScoring *s, int target, const double *sum,
 static void fill_metrics(FieldScoring *s, const double *sum)
 {
     FieldMetrics *m = &s->metrics;
-    m->skill = m->rmse = 0;
+    m->skill = m->normalized_rmse = 0;
     for (int i = 0; i < m->targets; ++i, sum += SUMS) {
         FieldTargetMetrics *target = &m->target[i];
         fill_target(s, i, sum, target);
         const double w = sum[SUM_WEIGHT], mean = sum[SUM_T] / w;
         const double deviation = sqrt(sum[SUM_TT] / w - mean * mean);
-        m->rmse += target->metric[FIELD_RMSE] / deviation / m->targets;
+        m->normalized_rmse += target->metric[FIELD_RMSE] / deviation / m->targets;
         m->skill += target->metric[isnan(s->persistence[i]) ? FIELD_SKILL_CLIMATOLOGY
                                                             : FIELD_SKILL_PERSISTENCE] /
                     m->targets;
     }
-    if (isinf(m->rmse)) m->rmse = NAN;
+    if (isinf(m->normalized_rmse)) m->normalized_rmse = NAN;
 }
 
 /* Adds the records in the order of samples. */

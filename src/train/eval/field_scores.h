@@ -34,7 +34,7 @@ typedef struct FieldScores {
     const Trainer *trainer;
     /* borrowed */
     const DataSet *set;
-    /* true: field_scores_collect is true for this rank */
+    /* true: field_scores_collects is true for this rank */
     bool collects;
     /* error of opening `reader` or of reading the weights of a sample */
     KeptError error;
@@ -63,13 +63,13 @@ Status field_scores_init(FieldScores *scores, Trainer *t, const DataSet *set);
 void field_scores_fini(FieldScores *scores);
 /* Returns whether this rank makes records of samples, because it has the model's outputs and the
  * set's targets are fields of numbers. */
-bool field_scores_collect(const Trainer *t, const DataSet *set);
+bool field_scores_collects(const Trainer *t, const DataSet *set);
 /* Returns whether this rank also needs the inputs of samples for its records, because a target is a
  * change since an input. */
-bool field_scores_read_inputs(const Trainer *t, const DataSet *set);
+bool field_scores_needs_inputs(const Trainer *t, const DataSet *set);
 /* Adds a record for each sample of the micro-batch that the executor has just evaluated. Keeps an
  * error in scores->error. */
-void field_scores_add(FieldScores *scores, const Batch *batch);
+void field_scores_add(FieldScores *scores, const MicroBatch *batch);
 /* Sets line->fields to the metrics over the samples of all ranks, on every rank; NULL: the set's
  * targets are not fields of numbers. Collective. */
 void field_scores_line(FieldScores *scores, EvalLine *line);

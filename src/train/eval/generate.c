@@ -21,7 +21,7 @@ typedef struct Generator {
     /* number of different tokens */
     int64_t vocab;
     /* one sample; its arrays are owned */
-    Batch batch;
+    MicroBatch batch;
     /* number of tokens in the sample; padding follows them */
     int64_t filled;
     /* all tokens with their logits, Candidate[vocab]; owned */
@@ -36,10 +36,10 @@ static void generator_init(Generator *g, Trainer *t, const Sampling *sampling)
                      .context = t->train_set.context,
                      .vocab = t->graph->classes};
     size_t bytes = (size_t)g->context * sizeof *g->batch.tokens;
-    g->batch = (Batch){.tokens = mem_new(bytes),
-                       .labels = mem_new(bytes),
-                       .sample = mem_new(sizeof *g->batch.sample),
-                       .rows = 1};
+    g->batch = (MicroBatch){.tokens = mem_new(bytes),
+                            .labels = mem_new(bytes),
+                            .sample = mem_new(sizeof *g->batch.sample),
+                            .rows = 1};
     g->candidate = mem_new((size_t)g->vocab * sizeof *g->candidate);
 }
 

@@ -38,7 +38,7 @@ void label_fields_choose(const float *output, int64_t classes, int64_t pixels, i
     }
 }
 
-void label_scores_add(LabelScores *s, const Batch *batch)
+void label_scores_add(LabelScores *s, const MicroBatch *batch)
 {
     if (!s->collects) return;
     const int64_t classes = s->set->classes, pixels = data_labels_per_sample(s->set);
@@ -70,7 +70,7 @@ void label_scores_line(LabelScores *s, EvalLine *line)
     Trainer *t = s->trainer;
     const int64_t cells = s->set->classes * s->set->classes;
     if (s->copy) memcpy(s->copy, s->confusion, (size_t)cells * sizeof *s->copy);
-    world_add(t->world, s->confusion, (int)cells);
+    world_allreduce(t->world, s->confusion, (int)cells);
     label_metrics_fill(t->label_metrics, (int)s->set->classes, s->confusion);
     name_classes(t, t->label_metrics);
     line->labels = t->label_metrics;

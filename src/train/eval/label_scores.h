@@ -24,7 +24,7 @@ typedef struct LabelScores {
 void label_scores_init(LabelScores *scores, Trainer *t, const DataSet *set, int64_t *copy);
 void label_scores_fini(LabelScores *scores);
 /* Counts the pixels of the micro-batch that the executor has just evaluated. */
-void label_scores_add(LabelScores *scores, const Batch *batch);
+void label_scores_add(LabelScores *scores, const MicroBatch *batch);
 /* If the set has label fields, sets line->labels to the metrics over the pixels of all ranks, on
  * every rank, and sets line->top1 and line->top5 to NaN. Otherwise sets line->labels to NULL.
  * Collective. */

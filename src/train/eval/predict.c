@@ -7,10 +7,10 @@
 
 /* Provides the same batch at each call (BatchSource.next). user: address of a pointer to the
  * batch. */
-static Status next_batch(void *user, const Batch **batch, double *wait_s)
+static Status next_batch(void *user, const MicroBatch **batch, double *wait_s)
 {
     (void)wait_s;
-    *batch = *(const Batch **)user;
+    *batch = *(const MicroBatch **)user;
     return OK;
 }
 
@@ -20,7 +20,7 @@ static void keep_batch(void *user)
     (void)user;
 }
 
-Status train_logits(Trainer *t, const Batch *batch, const float **logits)
+Status train_logits(Trainer *t, const MicroBatch *batch, const float **logits)
 {
     BatchSource rows = {&batch, next_batch, keep_batch};
     BatchSource source = t->tables ? tables_evaluation(t->tables, &rows) : rows;
@@ -61,13 +61,13 @@ int64_t train_probability_count(const Trainer *t)
     return loss_info(t->config)->results == LOSS_RESULTS_LOGIT ? 2 : t->graph->classes;
 }
 
-Status run_unlabelled(Trainer *t, const Batch *samples, const float **logits)
+Status run_unlabelled(Trainer *t, const MicroBatch *samples, const float **logits)
 {
     const size_t n = (size_t)t->batch;
     if (t->world->size > 1 || t->batch != t->micro_batch || samples->rows < 1 ||
         samples->rows > t->batch)
         return fail(ERR_BUG, "%d samples for batches of %lld", samples->rows, (long long)t->batch);
-    Batch batch = *samples;
+    MicroBatch batch = *samples;
     const size_t labels = (size_t)data_labels_per_sample(&t->train_set);
     batch.labels = mem_new(n * (labels > 1 ? labels : 1) * sizeof *batch.labels);
     const size_t width = (size_t)t->train_set.target_width;
@@ -84,7 +84,7 @@ Status run_unlabelled(Trainer *t, const Batch *samples, const float **logits)
     return st;
 }
 
-Status train_predict(Trainer *t, const Batch *samples, double *probability)
+Status train_predict(Trainer *t, const MicroBatch *samples, double *probability)
 {
     const int64_t outputs = t->graph->classes, count = train_probability_count(t);
     const float *logit = NULL;
@@ -102,7 +102,7 @@ Status train_predict(Trainer *t, const Batch *samples, double *probability)
     return OK;
 }
 
-Status train_detect(Trainer *t, const Batch *samples)
+Status train_detect(Trainer *t, const MicroBatch *samples)
 {
     const float *logits;
     return run_unlabelled(t, samples, &logits);

@@ -34,7 +34,7 @@ struct Rollout {
      * read from the set */
     int target_of_input[FIELD_CHANNELS];
     /* the model's inputs; batch.x, (batch,C,H,W), has normalised values and is owned */
-    Batch batch;
+    MicroBatch batch;
     /* the same inputs in the variables' units, (batch,C,H,W); owned */
     float *units;
     /* all levels of a variable at one time, (levels,H,W); owned */
@@ -234,7 +234,7 @@ static Status restore_outputs(const Rollout *r, const float *x, float *output, i
     const int64_t count = r->set->target_width;
     for (int64_t i = 0; i < count; ++i)
         if (!isfinite(output[i])) return fail_diverged(sample, step);
-    field_restore(r->set, x, output);
+    field_denormalise(r->set, x, output);
     /* NaN is allowed here: the input to which a change is added may be missing */
     for (int64_t i = 0; i < count; ++i)
         if (isinf(output[i])) return fail_diverged(sample, step);

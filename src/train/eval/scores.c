@@ -41,7 +41,7 @@ void scores_add(Scores *scores, const float *results, const int32_t *label, int6
     if (!scores->sums) return;
     if (!scores->exact) scores->count = 0;
     float *logit = scores->logit + scores->count;
-    for (int64_t i = 0; i < rows; ++i) logit[i] = results[i * LOSS_RESULTS + 2];
+    for (int64_t i = 0; i < rows; ++i) logit[i] = results[i * LOSS_COLUMNS + 2];
     memcpy(scores->label + scores->count, label, (size_t)rows * sizeof *label);
     binary_add(scores->sums, logit, label, rows);
     scores->count += rows;
@@ -50,7 +50,7 @@ void scores_add(Scores *scores, const float *results, const int32_t *label, int6
 void *gather_arrays(const World *world, const void *mine, size_t *bytes)
 {
     size_t *part = mem_new((size_t)world->size * sizeof *part), all = 0;
-    world_gather(world, bytes, sizeof *bytes, part);
+    world_allgather(world, bytes, sizeof *bytes, part);
     for (int r = 0; r < world->size; ++r) all += part[r];
     void *out = mem_new(world->rank == 0 ? all : 0);
     world_collect(world, mine, part, 0, out);
@@ -79,7 +79,7 @@ void scores_line(const Scores *scores, const Trainer *t, EvalLine *line)
     if (!line->auc_kind) return;
     BinarySums sums = {.right = 0};
     if (scores->sums) sums = *scores->sums;
-    world_add(world, (int64_t *)&sums, BINARY_COUNTERS);
+    world_allreduce(world, (int64_t *)&sums, BINARY_COUNTERS);
     BinaryFigures figures = binary_figures(&sums);
     if (scores->exact) figures.auc = auc_of_all(world, scores);
     world_bcast(world, &figures, sizeof figures, 0);

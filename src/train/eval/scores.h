@@ -28,7 +28,7 @@ bool train_collects_outputs(const Trainer *t);
 /* Prepares a pass over a set. steps: number of steps in the pass, for the size of the arrays. */
 void scores_init(Scores *scores, const Trainer *t, int64_t steps);
 void scores_fini(Scores *scores);
-/* Adds a micro-batch; does nothing on a rank that does not collect. results: (rows, LOSS_RESULTS),
+/* Adds a micro-batch; does nothing on a rank that does not collect. results: (rows, LOSS_COLUMNS),
  * results of the loss. label: [rows]. */
 void scores_add(Scores *scores, const float *results, const int32_t *label, int64_t rows);
 /* Gathers the ranks' arrays on rank 0, in the order of ranks. *bytes: on entry the bytes of this

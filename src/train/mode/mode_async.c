@@ -13,7 +13,7 @@ static Status check(const Trainer *t)
 {
     for (int i = 0; i < t->graph->param_count; ++i) {
         const Param *p = &t->graph->param[i];
-        if (p->info.is_statistic || p->frozen || p->tied >= 0) continue;
+        if (p->info.is_statistic || p->frozen || p->tied_param >= 0) continue;
         OptimRule rule = optim_rule(t->config, t->rule[i]);
         if (local_can_update_pieces(&rule)) continue;
         return config_fail_key(

@@ -74,7 +74,7 @@ static TableDense *list_dense(const Trainer *t, int *count)
     *count = 0;
     for (int i = 0; i < g->param_count && sparse_mode(t) == UPDATE_ASYNC; ++i) {
         const Param *p = &g->param[i];
-        if (p->info.is_statistic || p->frozen || p->tied >= 0) continue;
+        if (p->info.is_statistic || p->frozen || p->tied_param >= 0) continue;
         dense[(*count)++] = (TableDense){.offset = t->plan->param_offset[i],
                                          .gradient = t->plan->gradient_offset[i],
                                          .elements = p->elements,
@@ -85,7 +85,7 @@ static TableDense *list_dense(const Trainer *t, int *count)
     return dense;
 }
 
-void train_table_dense(const Trainer *t, int64_t *values, int64_t *states)
+void train_server_dense_floats(const Trainer *t, int64_t *values, int64_t *states)
 {
     int count;
     TableDense *dense = list_dense(t, &count);
@@ -122,7 +122,7 @@ void sparse_make(Trainer *t)
                        .deal = t->plan->deal,
                        .micro_batches = t->micro_batches_local,
                        .micro_batch = t->micro_batch,
-                       .id_most = t->train_set.id_most,
+                       .id_most = t->train_set.ids_per_sample_max,
                        .fields = t->train_set.fields,
                        .limit_bytes = (size_t)t->table_limit};
     tables_new(&t->tables, &plan);
@@ -156,8 +156,8 @@ TrainTable train_table(const Trainer *t, int table)
     /* An estimate: 12 bytes for each entry of the index, which is 35 to 70 % full. In row_store.c
      * an entry has 8 bytes, and 8 bytes of id are stored with each row. */
     double row = (double)(view.width + view.state) * sizeof(float);
-    view.row_least = row + 12 / 0.7;
-    view.row_most = row + 12 / 0.35;
+    view.row_bytes_min = row + 12 / 0.7;
+    view.row_bytes_max = row + 12 / 0.35;
     return view;
 }
 
@@ -186,7 +186,8 @@ size_t sparse_buffer_bytes(const Trainer *t, const Plan *plan)
         bool first_of_layer = i == 0 || g->table[i - 1].node != table->node;
         if (first_of_layer && plan_has(plan, table->node))
             bytes += tables_buffer_bytes(
-                table->width, t->micro_batches_local * t->micro_batch * t->train_set.id_most,
+                table->width,
+                t->micro_batches_local * t->micro_batch * t->train_set.ids_per_sample_max,
                 table_staleness(t->config), deal_runs(plan->deal, t->micro_batches_local));
     }
     return bytes;
@@ -278,7 +279,7 @@ Status sparse_begin(Trainer *t)
         const uint64_t pair[] = {hash, hash_bytes(params + range->offset, bytes)};
         hash = hash_bytes(pair, sizeof pair);
     }
-    char *run = t->world->rank == 0 ? resume_numbers(t) : NULL;
+    char *run = t->world->rank == 0 ? resume_identity(t) : NULL;
     Status st = tables_begin(t->tables, t->step, hash, run);
     mem_free(&run);
     return st;
@@ -351,7 +352,7 @@ double sparse_grad_squares(Trainer *t)
     size_t bytes = (size_t)tables * sizeof(double);
     double *mine = mem_new(bytes), *all = mem_new((size_t)stages * bytes);
     if (t->tables) tables_grad_squares(t->tables, mine);
-    world_gather(&t->grid.pp_world, mine, bytes, all);
+    world_allgather(&t->grid.pp_world, mine, bytes, all);
     for (int i = 0; i < tables; ++i)
         for (int s = 0; s < stages; ++s) sum += all[s * tables + i];
     mem_free(&mine);

@@ -38,7 +38,7 @@ bool sync_point_take_step(Trainer *t, StepResult *result)
 void sync_point_share_requests(Trainer *t, StepResult *result)
 {
     int64_t requesting_ranks[] = {t->stop_requested, t->save_requested, t->hook_requested};
-    world_add(&t->grid.dp_world, requesting_ranks, 3);
+    world_allreduce(&t->grid.dp_world, requesting_ranks, 3);
     result->stop_requested = requesting_ranks[0] > 0;
     result->save_requested = requesting_ranks[1] > 0;
     result->hook_requested = requesting_ranks[2] > 0;

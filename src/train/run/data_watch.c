@@ -57,7 +57,7 @@ static void watch_set(DataWatch *w, const World *world, const DataSet *set, cons
     int first = w->sets ? w->set[0].count : 0, count = data_set_files(set);
     const size_t bytes = (size_t)count * sizeof(uint64_t);
     uint64_t *layout = mem_new(bytes);
-    const struct stat *opened = data_set_opened(set, 0, layout);
+    const struct stat *opened = data_set_stat_at_open(set, 0, layout);
     w->set[w->sets++] = (WatchedSet){set, fingerprint, first, count, is_test_set};
     w->file = mem_resize(w->file, (size_t)(first + count) * sizeof *w->file);
     if (!opened) {
@@ -72,7 +72,7 @@ static void watch_set(DataWatch *w, const World *world, const DataSet *set, cons
         Watched *f = &w->file[first + i];
         *f = (Watched){.path = data_set_path(set, i), .layout = layout[i]};
         if (opened)
-            f->before = *data_set_opened(set, i, &f->layout);
+            f->before = *data_set_stat_at_open(set, i, &f->layout);
         else
             f->missing = read_stat(f->path, &f->before);
     }
@@ -83,8 +83,8 @@ DataWatch *data_watch_new(const Trainer *t, const char *checkpoints)
 {
     DataWatch *w = mem_new(sizeof *w);
     w->checkpoints = checkpoints;
-    watch_set(w, t->world, &t->train_set, t->train_data, false);
-    if (t->test_set.samples > 0) watch_set(w, t->world, &t->test_set, t->test_data, true);
+    watch_set(w, t->world, &t->train_set, t->train_fingerprint, false);
+    if (t->test_set.samples > 0) watch_set(w, t->world, &t->test_set, t->test_fingerprint, true);
     return w;
 }
 

@@ -239,7 +239,7 @@ void hook_wait(Hook *h)
         hook_poll(h);
         if (h->killed) drop_queued(h);
         if (h->killed && clock_s() - h->killed_s > KILL_WAIT_S) return;
-        if (h->child) clock_rest(0.002);
+        if (h->child) clock_sleep(0.002);
     }
 }
 

@@ -31,7 +31,7 @@ static int node_cores(const World *world)
     int64_t *used = mem_new(NODE_CPUS_MAX * sizeof *used);
     for (int i = 0; i < NODE_CPUS_MAX; ++i) used[i] = core[i];
     world_node(&node, world);
-    world_add(&node, used, NODE_CPUS_MAX);
+    world_allreduce(&node, used, NODE_CPUS_MAX);
     world_part_fini(&node);
     for (int i = 0; i < NODE_CPUS_MAX; ++i) count += used[i] > 0;
     mem_free(&used);
@@ -104,7 +104,7 @@ char *train_host_list(const Trainer *trainer)
 {
     const World *world = trainer->world;
     RankHost mine = describe_rank(trainer), *all = mem_new((size_t)world->size * sizeof *all);
-    world_gather(world, &mine, sizeof mine, all);
+    world_allgather(world, &mine, sizeof mine, all);
     char *text = world->rank == 0 ? hosts_text(all, world->size) : NULL;
     mem_free(&all);
     return text;

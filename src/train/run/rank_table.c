@@ -50,7 +50,7 @@ static RankGpu *gather_gpus(const Trainer *t)
         snprintf(mine.model, sizeof mine.model, "%s", facts.model);
         snprintf(mine.bus, sizeof mine.bus, "%s", facts.bus);
     }
-    world_gather(world, &mine, sizeof mine, all);
+    world_allgather(world, &mine, sizeof mine, all);
     return all;
 }
 

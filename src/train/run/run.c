@@ -44,7 +44,7 @@ static void log_description(const Run *r)
     if (g->pp > 1 || g->tp > 1)
         snprintf(grid, sizeof grid, " as %dx%dx%d (%s, %d micro-batches)", g->dp, g->pp, g->tp,
                  t->schedule->name, t->micro_batches_local);
-    int64_t params = graph_param_count(t->graph), trained = graph_trained_count(t->graph);
+    int64_t params = graph_param_elements(t->graph), trained = graph_trained_elements(t->graph);
     const int64_t loss_classes = loss_info(t->config)->classes;
     const int64_t outputs = loss_classes ? loss_classes : t->graph->classes;
     const int tables = t->graph->table_count;
@@ -81,7 +81,7 @@ static void log_description(const Run *r)
                                        : "there is no memory for a copy");
     if (t->config->train.ema > 0)
         log_info("evaluations use the EMA of the parameters (train.ema: %g)", t->config->train.ema);
-    char *padding = train_padding(t);
+    char *padding = train_padding_text(t);
     if (padding) log_warn("%s", padding);
     mem_free(&padding);
     if (trained == 0 && !trains_tables)
@@ -106,7 +106,7 @@ static Status run_all(Run *r)
     /* checked before the first step, because the trace is written only after the last step */
     Status st = is_rank_0 && r->config->run.trace ? trace_check(r->dir.trace) : OK;
     if (st == OK && is_rank_0) st = ledger_file_check(r->dir.path);
-    if (is_rank_0) r->earlier = metrics_end(r->dir.path);
+    if (is_rank_0) r->earlier = metrics_read_end(r->dir.path);
     if (st == OK && is_rank_0)
         st = observer_new(&r->observer, r->dir.path, r->dir.lease, t->step, r->newest_by_this_run);
     if (st == OK && is_rank_0) st = log_file_open(r->dir.path, r->dir.lease, t->step);
@@ -163,7 +163,7 @@ static void measure_memory(Run *r)
     double left;
     if (backend->table->memory) backend->table->memory(backend, &mine.measured, &left);
     mine.peak = use.peak_bytes;
-    world_gather(r->world, &mine, sizeof mine, all);
+    world_allgather(r->world, &mine, sizeof mine, all);
     for (int i = 0; i < r->world->size; ++i) {
         if (all[i].measured <= r->summary.measured_bytes) continue;
         r->summary.memory_rank = i;
@@ -183,7 +183,7 @@ static Status flush_lines(const Run *r)
     Status st = observer_flush(r->observer);
     if (st != OK) log_warn("%s; trying again for %.0f s", fail_message(), WAIT_S);
     while (st != OK && clock_s() < end_s) {
-        clock_rest(0.5);
+        clock_sleep(0.5);
         st = observer_flush(r->observer);
     }
     return st;
@@ -239,7 +239,7 @@ static Status new_trainer(Run *r, const World *job)
     char *earlier = NULL;
     const bool resumes = c->checkpoint.resume != RESUME_NO && !c->run.fresh;
     if (r->world->rank == 0 && resumes && c->data.variables.count > 0) {
-        earlier = checkpoint_newest_unread(r->dir.checkpoints);
+        earlier = checkpoint_newest_unverified(r->dir.checkpoints);
         if (!earlier && c->checkpoint.resume == RESUME_FILE)
             earlier = mem_text(c->checkpoint.resume_path);
     }
@@ -294,11 +294,11 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     if (st == OK && r.stopped)
         st = fail(ERR_STOPPED,
                   "stopped early with a checkpoint: start the same command again%s to continue",
-                  train_leave_out(config));
+                  train_continue_hint(config));
     return st;
 }
 
-const char *train_leave_out(const Config *config)
+const char *train_continue_hint(const Config *config)
 {
     return config->run.fresh                        ? ", but without run.fresh,"
            : config->checkpoint.resume == RESUME_NO ? ", but without checkpoint.resume=no,"
@@ -315,9 +315,9 @@ Status train_run(const Config *config, const World *world)
 {
     int servers = (int)config->grid.servers;
     World part;
-    /* train_in_places refuses servers with grid.rank_map */
+    /* train_with_rank_map refuses servers with grid.rank_map */
     if (servers == 0 || *config->grid.rank_map)
-        return train_in_places(config, world, run_without_servers, NULL);
+        return train_with_rank_map(config, world, run_without_servers, NULL);
     if (servers >= world->size) return sparse_no_workers(config, world->size);
     bool serves = world->rank >= world->size - servers;
     TRY(world_split(&part, world, serves));

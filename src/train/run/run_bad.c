@@ -87,12 +87,12 @@ static void compare(Run *r, StepMark mark)
     int64_t ranks = mine.hash || memcmp(&mark.loss, &before->loss, sizeof mark.loss) != 0;
     *before = mark;
     if (b->differed) return;
-    world_add(r->world, &ranks, 1);
+    world_allreduce(r->world, &ranks, 1);
     b->differed = ranks > 0;
     if (!b->differed) return;
     Differs *all = mem_new((size_t)r->world->size * sizeof *all);
     host_name(mine.host, sizeof mine.host);
-    world_gather(r->world, &mine, sizeof mine, all);
+    world_allgather(r->world, &mine, sizeof mine, all);
     log_differing_ranks(r, all);
     mem_free(&all);
 }

@@ -93,8 +93,8 @@ void run_ledger_end(Run *r)
         mine.phase_s[p] = phase_s((Phase)p) - r->ledger_from.phase_s[p];
     RankTimes *all = mem_new(ranks * sizeof *all);
     ChunkTime *time = mem_new(ranks * chunks * sizeof *time);
-    world_gather(world, &mine, sizeof mine, all);
-    world_gather(world, executor_chunk_times(executor), chunks * sizeof *time, time);
+    world_allgather(world, &mine, sizeof mine, all);
+    world_allgather(world, executor_chunk_times(executor), chunks * sizeof *time, time);
     if (world->rank == 0) fill_ledger(r, all, time);
     mem_free(&time);
     mem_free(&all);

@@ -21,6 +21,6 @@ void run_live_take(Run *r, const StepResult *result)
     double mean_s[PHASE_COUNT];
     if (result->timed_ranks == 0 && !result->logged) return;
     for (int p = 0; p < PHASE_COUNT; ++p)
-        mean_s[p] = result->timed_ranks > 0 ? result->phase_s[p] / result->timed_ranks : 0;
+        mean_s[p] = result->timed_ranks > 0 ? result->summed_phase_s[p] / result->timed_ranks : 0;
     run_lines_of(r, mean_s, r->live_s);
 }

@@ -59,7 +59,7 @@ static Status make_places(World *placed, const Config *config, const World *worl
     return world_order(placed, world, rank);
 }
 
-Status train_in_places(const Config *config, const World *world, TrainRanks *run, void *user)
+Status train_with_rank_map(const Config *config, const World *world, TrainRanks *run, void *user)
 {
     World placed;
     if (!*config->grid.rank_map) return run(config, world, user);

@@ -67,7 +67,7 @@ static Status begin_without_checkpoint(const Run *r, char **path)
 static Status choose_checkpoint(Run *r, bool newest_failed, char **path)
 {
     Status st = OK;
-    *path = newest_failed ? NULL : checkpoint_newest_unread(r->dir.checkpoints);
+    *path = newest_failed ? NULL : checkpoint_newest_unverified(r->dir.checkpoints);
     if (!*path) st = checkpoint_newest(r->dir.checkpoints, r->verified, path);
     if (st != OK) return nothing_changed(st);
     r->newest_by_this_run = *path != NULL;
@@ -132,7 +132,7 @@ void run_set_newest(Run *r, char *path, int64_t step)
     mem_free(&r->newest_path);
     r->newest_path = path;
     r->newest_step = step;
-    if (path) die_lost_as(ERR_STOPPED);
+    if (path) die_lost_set_code(ERR_STOPPED);
 }
 
 Status run_load(Run *r, const char *path)

@@ -56,7 +56,7 @@ static double test_pass_s(const Run *r)
 static double save_s(const Run *r)
 {
     const Trainer *t = r->trainer;
-    double values = (double)graph_param_count(t->graph);
+    double values = (double)graph_param_elements(t->graph);
     if (r->time.save_s > 0) return r->time.save_s;
     int kinds = 1 + optim_slot_count(t->config) + (t->config->train.ema > 0);
     return values * kinds * sizeof(float) / SAVE_RATE;

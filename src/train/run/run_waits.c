@@ -136,9 +136,9 @@ static double move_late_replicas(const RankTimes *all, int ranks, int stages, Ra
  * late replicas. */
 static void fill_path(const Schedule *s, const TaskCost *cost, Ledger *ledger)
 {
-    SchedulePath path;
+    CriticalPath path;
     double chain_s = -ledger->late_s;
-    if (schedule_path(s, cost, &path) != OK) return;
+    if (schedule_critical_path(s, cost, &path) != OK) return;
     for (int r = 0; r < ledger->ranks; ++r) {
         const double *line_s = ledger->rank[r].line_s;
         chain_s += (line_s[LEDGER_COMPUTE] + line_s[LEDGER_BUBBLE] + line_s[LEDGER_IMBALANCE]) /

@@ -91,8 +91,9 @@ static void add_averages(StateCheck *state, bool same)
     const Trainer *t = state->trainer;
     const Optim *o = t->optim;
     for (int i = 0; o->average && i < o->averaged_count; ++i)
-        add(state, (StateTensor){t->range_param[i], TENSOR_AVERAGE,
-                                 o->average + o->piece[i].average, o->piece[i].elements, same});
+        add(state,
+            (StateTensor){t->range_param[i], TENSOR_AVERAGE,
+                          o->average + o->piece[i].average_offset, o->piece[i].elements, same});
 }
 
 /* ---- checking one tensor ---- */
@@ -291,7 +292,7 @@ static void describe_difference(const StateCheck *state, int i, char *text)
     Side *side = mem_new((size_t)dp->size * sizeof *side);
     char *name = tensor_name(state, i);
     host_name(mine.host, HOST_BYTES);
-    world_gather(dp, &mine, sizeof mine, side);
+    world_allgather(dp, &mine, sizeof mine, side);
     name_ranks(side, dp->size, name, text);
     mem_free(&side);
     mem_free(&name);

@@ -31,7 +31,7 @@ static char *find_source(const Trainer *t, bool *begins)
     *begins = false;
     if (t->checkpoint) return mem_text(t->checkpoint);
     char *dir = mem_format("%s/%s/checkpoints", c->run.dir, c->run.name);
-    char *path = c->run.fresh ? NULL : checkpoint_newest_unread(dir);
+    char *path = c->run.fresh ? NULL : checkpoint_newest_unverified(dir);
     mem_free(&dir);
     if (path) return path;
     if (resume && *resume) return mem_text(resume);

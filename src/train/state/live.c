@@ -15,7 +15,7 @@ static bool tensor_wanted(void *user, int i)
     const Tensors *list = &live->list;
     const Trainer *t = list->trainer;
     if (i >= list->count) return sparse_io_wants(live->sparse, i - list->count);
-    if (tensors_param(list, i) < 0 || tensors_zero(list, i)) return false;
+    if (tensors_param(list, i) < 0 || tensors_unused(list, i)) return false;
     if (!tensors_sharded(list, i)) return list->slot[i] >= 0 || train_sets_params(t);
     return tensors_replica_floats(list, i, t->grid.dp_rank) > 0;
 }
@@ -100,7 +100,7 @@ static void collect_begin(void *user, int i, int writer)
     /* ranks of the writer and of this process within the tensor's stage */
     int writer_in_stage = writer - list->tensor[i].rank_first, tp = t->shape.tp;
     int rank_in_stage = t->world->rank - list->tensor[i].rank_first;
-    if (rank_in_stage < 0 || rank_in_stage >= t->shape.dp * tp || tensors_zero(list, i)) return;
+    if (rank_in_stage < 0 || rank_in_stage >= t->shape.dp * tp || tensors_unused(list, i)) return;
     int param = tensors_param(list, i);
     bool sliced = tensors_sliced(list, i);
     if (!sliced && writer_in_stage % tp != t->grid.tp_rank) return;
@@ -133,7 +133,7 @@ static const float *tensor_get(void *user, int i, float *plain)
     const Graph *g = list->trainer->graph;
     if (i >= list->count) return sparse_io_get(live->sparse, i - list->count);
     int param = tensors_param(list, i);
-    if (tensors_zero(list, i)) {
+    if (tensors_unused(list, i)) {
         memset(plain, 0, (size_t)shape_count(list->tensor[i].shape) * sizeof *plain);
     } else if (!tensors_sliced(list, i)) {
         get_plain(live, i, param, plain);

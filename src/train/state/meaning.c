@@ -271,8 +271,8 @@ static Status compare(const Meaning *m, const Facts *then, const Facts *now, con
 static void log_unknown_tokenizer(const Trainer *t, const Facts *then, const Facts *now,
                                   const CheckpointMeta *meta, const char *path)
 {
-    bool same = !*then->tokenizer && data_fingerprint_known(t->train_data) &&
-                !strcmp(t->train_data, meta->data_train);
+    bool same = !*then->tokenizer && data_fingerprint_known(t->train_fingerprint) &&
+                !strcmp(t->train_fingerprint, meta->data_train);
     if (same || tokenizer_match(now->tokenizer, then->tokenizer) != TOKENIZERS_UNKNOWN) return;
     char *a = tokenizer_describe(NULL, now->tokenizer);
     char *b = tokenizer_describe(NULL, then->tokenizer);

@@ -4,7 +4,7 @@
 
 #include "../trainer.h"
 
-/* Computes the fingerprints of the data sets (Trainer.train_data, test_data). On rank 0 also
+/* Computes the fingerprints of the data sets (Trainer.train_fingerprint, test_data). On rank 0 also
  * computes the statistics of the training set's values (Trainer.ranges). resume_check and the
  * checkpoints of this trainer use these facts. Collective; all ranks return the same Status. */
 Status resume_know_data(Trainer *trainer);
@@ -20,7 +20,7 @@ Status resume_check(const Trainer *trainer, const char *path);
  * has the configuration, with defaults for the keys that may change when a run resumes, except
  * grid.mode and grid.geo_steps, which keep their values; the fingerprint of the training set; and
  * the description of model.init_from. Call it after resume_know_data. Owner: the caller. */
-char *resume_numbers(const Trainer *trainer);
+char *resume_identity(const Trainer *trainer);
 /* Returns true if a checkpoint's best metric was measured on this run's test data, or if the
  * checkpoint's or this run's test data are not known. Otherwise the metrics are not comparable. */
 bool resume_same_test(const Trainer *trainer, const CheckpointMeta *meta);

@@ -11,20 +11,21 @@
 
 Status resume_know_data(Trainer *t)
 {
-    Status st = t->world->rank == 0 ? data_set_fingerprint(&t->train_set, t->train_data) : OK;
+    Status st =
+        t->world->rank == 0 ? data_set_fingerprint(&t->train_set, t->train_fingerprint) : OK;
     if (t->world->rank == 0 && st == OK && t->test_set.samples > 0)
-        st = data_set_fingerprint(&t->test_set, t->test_data);
+        st = data_set_fingerprint(&t->test_set, t->test_fingerprint);
     if (t->world->rank == 0 && st == OK) st = data_set_measure(&t->train_set, &t->ranges);
     TRY(status_agree(t->world, st));
-    world_bcast(t->world, t->train_data, sizeof t->train_data, 0);
-    world_bcast(t->world, t->test_data, sizeof t->test_data, 0);
+    world_bcast(t->world, t->train_fingerprint, sizeof t->train_fingerprint, 0);
+    world_bcast(t->world, t->test_fingerprint, sizeof t->test_fingerprint, 0);
     return OK;
 }
 
 bool resume_same_test(const Trainer *t, const CheckpointMeta *meta)
 {
-    return !*t->test_data || !data_fingerprint_known(meta->data_test) ||
-           strcmp(t->test_data, meta->data_test) == 0;
+    return !*t->test_fingerprint || !data_fingerprint_known(meta->data_test) ||
+           strcmp(t->test_fingerprint, meta->data_test) == 0;
 }
 
 bool resume_same_best(const Trainer *t, const CheckpointMeta *meta)
@@ -130,13 +131,13 @@ static char *set_text(const Trainer *t)
 
 static Status check_data(const Trainer *t, const CheckpointMeta *meta, const char *path)
 {
-    if (strcmp(meta->data_train, t->train_data) == 0) return OK;
+    if (strcmp(meta->data_train, t->train_fingerprint) == 0) return OK;
     char *set = set_text(t);
     Status st = fail(ERR_DATA,
                      "%s: holds other data than this run was trained on: %s, it was %s; name that "
                      "data with data.train, or choose another run.name (with checkpoint.resume=%s "
                      "it begins from there)",
-                     set, t->train_data, meta->data_train, path);
+                     set, t->train_fingerprint, meta->data_train, path);
     mem_free(&set);
     return st;
 }
@@ -159,13 +160,13 @@ Status resume_check(const Trainer *t, const char *path)
     return st;
 }
 
-char *resume_numbers(const Trainer *t)
+char *resume_identity(const Trainer *t)
 {
     const Config *c = t->config;
     Config *defaults = NULL, numbers = *c;
     if (config_load(&defaults, NULL, 0, NULL) != OK) die("%s", fail_message());
     copy_neutral_keys(&numbers, defaults);
-    if (data_fingerprint_known(t->train_data)) copy_data_keys(&numbers, defaults);
+    if (data_fingerprint_known(t->train_fingerprint)) copy_data_keys(&numbers, defaults);
     numbers.grid.mode = c->grid.mode;
     numbers.grid.geo_steps = c->grid.geo_steps;
     if (lr_depends_on_evaluations(c)) {
@@ -175,7 +176,7 @@ char *resume_numbers(const Trainer *t)
     }
     char *text = config_text(&numbers);
     char *all = mem_format("%sheld:\n  data.train: %s\n  model.init_from: %s\n", text,
-                           t->train_data, t->init_from);
+                           t->train_fingerprint, t->init_from);
     mem_free(&text);
     config_free(&defaults);
     return all;

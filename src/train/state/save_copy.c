@@ -114,7 +114,7 @@ static bool is_copied(const SaveCopy *c, int i)
 {
     const Tensors *list = &c->list;
     int first = list->plan->stage * dp_of(c) * tp_of(c);
-    if (list->tensor[i].rank_first != first || tensors_zero(list, i)) return false;
+    if (list->tensor[i].rank_first != first || tensors_unused(list, i)) return false;
     return tensors_sliced(list, i) || writer_tp(c, i) == c->tp_rank;
 }
 
@@ -260,7 +260,7 @@ size_t save_copy_bytes(const Trainer *t, const Plan *plan)
     CheckpointIo io = {.count = c.list.count, .tensor = c.list.tensor};
     checkpoint_owners(&io, ranks * t->shape.pp, c.owner);
     for (int i = 0; i < c.list.count; ++i) {
-        if (c.list.tensor[i].rank_first != first || tensors_zero(&c.list, i)) continue;
+        if (c.list.tensor[i].rank_first != first || tensors_unused(&c.list, i)) continue;
         bool sliced = tensors_sliced(&c.list, i);
         for (int q = 0; q < t->shape.tp; ++q)
             if (sliced || q == writer_tp(&c, i)) count_column(&c, i, q, floats);
@@ -281,7 +281,7 @@ static void plan_rounds(const SaveCopy *c, Swap *s, const World *world)
 {
     const Trainer *t = c->list.trainer;
     int64_t rank_params =
-        graph_param_count(graph_undivided(t->graph)) / (t->shape.pp * t->shape.tp);
+        graph_param_elements(graph_undivided(t->graph)) / (t->shape.pp * t->shape.tp);
     int64_t most = 0;
     s->world = world;
     s->piece =
@@ -317,7 +317,7 @@ void save_copy_collect(SaveCopy *c, int level, int round)
         to[r] = part_of_round(c, s->to[r], s->to_count[r], done, s->piece);
         from[r] = part_of_round(c, s->from[r], s->from_count[r], done, s->piece);
     }
-    world_swap(s->world, to, from);
+    world_alltoall(s->world, to, from);
     mem_free(&to);
     mem_free(&from);
 }
@@ -460,7 +460,7 @@ static const float *copy_get(void *user, int i, float *plain)
     SaveCopy *c = user;
     const float *at = plain;
     int threads = threads_set(1);
-    if (tensors_zero(&c->list, i))
+    if (tensors_unused(&c->list, i))
         memset(plain, 0, (size_t)shape_count(c->list.tensor[i].shape) * sizeof *plain);
     else if (tensors_sliced(&c->list, i))
         join_slices(c, i, plain);

@@ -61,8 +61,8 @@ static void fill_meta(const Trainer *t, CheckpointMeta *meta)
     meta->version = mem_text(WEFT_VERSION);
     snprintf(meta->grid, sizeof meta->grid, "%dx%dx%d", t->shape.dp, t->shape.pp, t->shape.tp);
     meta->loss_count = loss_window_list(&t->losses, meta->loss);
-    memcpy(meta->data_train, t->train_data, sizeof meta->data_train);
-    memcpy(meta->data_test, t->test_data, sizeof meta->data_test);
+    memcpy(meta->data_train, t->train_fingerprint, sizeof meta->data_train);
+    memcpy(meta->data_test, t->test_fingerprint, sizeof meta->data_test);
     meta->data_ids = data_set_ids(&t->train_set);
     meta->columns = t->train_set.columns;
     meta->ranges = data_ranges_copy(&t->ranges);
@@ -236,7 +236,7 @@ static void restore_evaluations(Trainer *t, const CheckpointMeta *meta)
     bool counted = meta->evaluations > 0;
     t->best_metric = same ? meta->best_metric : (double)NAN;
     t->evaluations = meta->evaluations;
-    t->lr = counted ? meta->lr : lr_state();
+    t->lr = counted ? meta->lr : lr_state_initial();
     t->lr.lr = meta->lr.lr;
     t->early =
         counted && same ? (EarlyStop){meta->stop_best, meta->stop_bad_evaluations} : early_stop();
@@ -296,8 +296,8 @@ static void take_averages(Trainer *t, const CheckpointMeta *meta, const char *pa
  * since the checkpoint, begins a new window, because losses on new files may be higher. */
 static void take_losses(Trainer *t, const CheckpointMeta *meta)
 {
-    const bool grown =
-        t->config->data.refresh != REFRESH_NEVER && strcmp(meta->data_train, t->train_data) != 0;
+    const bool grown = t->config->data.refresh != REFRESH_NEVER &&
+                       strcmp(meta->data_train, t->train_fingerprint) != 0;
     loss_window_init(&t->losses, meta->loss, grown ? 0 : meta->loss_count);
 }
 
@@ -341,7 +341,7 @@ Status train_load(Trainer *t, const char *path, TrainLoad what)
         executor_params_changed(t->executor);
         take_averages(t, &meta, path, what);
         if (params_only)
-            position_show(t, &meta);
+            position_set_reported(t, &meta);
         else
             st = position_take(t, &meta, path);
     }

@@ -87,7 +87,7 @@ static Status check_factor(const Trainer *t, const CheckpointMeta *meta, const S
 {
     const DataSet *set = &t->train_set;
     char now[DATA_FINGERPRINT];
-    if (set->x.type == ELEM_U8 || t->samples) return factor_fail(set, then, path, true);
+    if (set->x.type == ELEM_U8 || t->substitute_set) return factor_fail(set, then, path, true);
     TRY(data_set_fingerprint(set, now));
     if (strcmp(now, meta->data_train) == 0) return factor_fail(set, then, path, true);
     if (meta->ranges.inputs.count > 0) return OK;
@@ -105,7 +105,7 @@ static Status find_alike(const Trainer *t, const DataRange *then, bool *alike)
     DataRange range = t->ranges.inputs;
     DataRanges now;
     *alike = false;
-    if (then->count == 0 || t->samples) return OK;
+    if (then->count == 0 || t->substitute_set) return OK;
     /* in an evaluation the ranges have not been measured before */
     if (range.count == 0) {
         TRY(data_set_measure(&t->train_set, &now));
@@ -127,7 +127,7 @@ Status scaling_check(const Trainer *t, const CheckpointMeta *meta, const char *p
     Scaling then = scaling_of(meta, path);
     if (then.factor == 0) return OK;
     if (then.type_known && then.type != set->x.type && is_set)
-        return then.type == ELEM_U8 && !t->samples ? check_range(set, &then, path) : OK;
+        return then.type == ELEM_U8 && !t->substitute_set ? check_range(set, &then, path) : OK;
     if (fabsf(then.factor - set->scale) <= 1e-5F * fabsf(then.factor)) return OK;
     bool alike = false;
     if (then.type_known && then.type != set->x.type)

@@ -8,7 +8,7 @@ int tensors_param(const Tensors *list, int i)
     int param = list->param[i];
     if (list->plan->param_offset[param] >= 0) return param;
     for (int p = 0; p < g->param_count; ++p)
-        if (g->param[p].tied == param && list->plan->param_offset[p] >= 0) return p;
+        if (g->param[p].tied_param == param && list->plan->param_offset[p] >= 0) return p;
     return -1;
 }
 
@@ -27,7 +27,7 @@ int tensor_piece(const Trainer *t, int param)
 char *tensor_path(const Trainer *t, int param, int slot)
 {
     const Param *p = &t->graph->param[param];
-    if (slot == TENSOR_VALUE) return checkpoint_path(p);
+    if (slot == TENSOR_VALUE) return checkpoint_param_path(p);
     if (slot == TENSOR_AVERAGE) return mem_format(CHECKPOINT_EMA "%s", p->name);
     return mem_format("/optim/%s/%s", rule_of(t, param).table->slot_name[slot], p->name);
 }
@@ -44,7 +44,7 @@ bool tensors_sliced(const Tensors *list, int i)
     return t->shape.tp > 1 && t->graph->param[tensors_param(list, i)].split.parts > 0;
 }
 
-bool tensors_zero(const Tensors *list, int i)
+bool tensors_unused(const Tensors *list, int i)
 {
     const int slot = list->slot[i];
     return slot >= 0 && slot != TENSOR_AVERAGE &&
@@ -65,7 +65,7 @@ float *tensors_memory(const Tensors *list, int i)
     int slot = list->slot[i], param = tensors_param(list, i);
     if (slot == TENSOR_VALUE) return executor_param(t->executor, param);
     const OptimPiece *piece = &t->optim->piece[tensor_piece(t, param)];
-    if (slot == TENSOR_AVERAGE) return t->optim->average + piece->average;
+    if (slot == TENSOR_AVERAGE) return t->optim->average + piece->average_offset;
     return t->optim->state[slot] + piece->state[slot];
 }
 
@@ -94,7 +94,7 @@ static void tensors_add(Tensors *list, int param, int slot)
 static bool has_slot(const Trainer *t, int param, int slot)
 {
     const Param *p = &t->graph->param[param];
-    if (p->tied >= 0) return false;
+    if (p->tied_param >= 0) return false;
     if (slot == TENSOR_VALUE) return true;
     if (slot == TENSOR_AVERAGE) return t->config->train.ema > 0 && !p->frozen;
     return !p->info.is_statistic && !p->frozen && slot < rule_of(t, param).table->slots;

@@ -49,7 +49,7 @@ bool tensors_sharded(const Tensors *list, int i);
 bool tensors_sliced(const Tensors *list, int i);
 /* Returns true for optimizer state that this configuration does not use, for example that of SGD
  * without momentum. It is stored as zeros in the file and has no memory. */
-bool tensors_zero(const Tensors *list, int i);
+bool tensors_unused(const Tensors *list, int i);
 /* Returns the number of floats that replica dp_rank stores of tensor i or of a slice of it. The
  * tensor must belong to the stage of list->plan. */
 int64_t tensors_replica_floats(const Tensors *list, int i, int dp_rank);

@@ -12,7 +12,7 @@ static char *find_source(const Config *c)
 {
     const char *named = c->model.init_from;
     char *dir = mem_format("%s/%s/checkpoints", c->run.dir, c->run.name);
-    char *own = !c->run.fresh && access(dir, R_OK) == 0 ? checkpoint_newest_unread(dir) : NULL;
+    char *own = !c->run.fresh && access(dir, R_OK) == 0 ? checkpoint_newest_unverified(dir) : NULL;
     mem_free(&dir);
     if (own) return own;
     if (c->checkpoint.resume == RESUME_FILE) named = c->checkpoint.resume_path;

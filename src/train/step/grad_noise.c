@@ -69,8 +69,8 @@ static void join_stages(const Trainer *t, double *square)
     const int params = t->graph->param_count, stages = t->shape.pp;
     const int64_t each = (int64_t)t->micro_batches_local * params;
     double *all = mem_new((size_t)(each * stages) * sizeof *all);
-    world_gather(&t->grid.pp_world, executor_micro_squares(t->executor), (size_t)each * sizeof *all,
-                 all);
+    world_allgather(&t->grid.pp_world, executor_micro_squares(t->executor),
+                    (size_t)each * sizeof *all, all);
     /* the values of a parameter are 0 except on its own stage */
     for (int m = 0; m < t->micro_batches_local; ++m) {
         square[m] = 0;
@@ -89,7 +89,7 @@ static double micro_squares(const Trainer *t)
     double *all = mem_new((size_t)(local * dp) * sizeof *all);
     double *ordered = mem_new((size_t)(local * dp) * sizeof *ordered);
     join_stages(t, mine);
-    world_gather(&t->grid.dp_world, mine, (size_t)local * sizeof *mine, all);
+    world_allgather(&t->grid.dp_world, mine, (size_t)local * sizeof *mine, all);
     const Deal deal = step_deal(t);
     for (int r = 0; r < dp; ++r)
         for (int m = 0; m < local; ++m)

@@ -12,7 +12,7 @@ static void add_slices(const Trainer *t, double *mine)
     const World *world = &t->grid.tp_world;
     int params = t->graph->param_count;
     double *all = mem_new((size_t)params * (size_t)world->size * sizeof *all);
-    world_gather(world, mine, (size_t)params * sizeof *mine, all);
+    world_allgather(world, mine, (size_t)params * sizeof *mine, all);
     for (int i = 0; i < params; ++i) {
         if (t->graph->param[i].split.parts == 0) continue;
         mine[i] = 0;
@@ -30,9 +30,9 @@ double train_grad_squares(Trainer *t, bool one_use)
     double *all = mem_new((size_t)(params * stages + 1) * sizeof *all);
     optim_grad_squares(t->optim, executor_grads(t->executor), part);
     for (int i = 0; i < t->optim->range_count; ++i)
-        if (t->graph->param[t->range_param[i]].tied < 0) mine[t->range_param[i]] = part[i];
+        if (t->graph->param[t->range_param[i]].tied_param < 0) mine[t->range_param[i]] = part[i];
     if (t->shape.tp > 1 && !t->optim->exact) add_slices(t, mine);
-    world_gather(&t->grid.pp_world, mine, (size_t)params * sizeof *mine, all);
+    world_allgather(&t->grid.pp_world, mine, (size_t)params * sizeof *mine, all);
     for (int i = 0; i < params; ++i)
         for (int s = 0; s < stages && (!one_use || graph_has_one_use(t->graph, i)); ++s)
             sum += all[s * params + i];

@@ -106,7 +106,7 @@ void position_put(const Trainer *t, CheckpointMeta *meta)
     meta->schedule_batch = t->schedule_batch;
 }
 
-void position_show(Trainer *t, const CheckpointMeta *meta)
+void position_set_reported(Trainer *t, const CheckpointMeta *meta)
 {
     t->begin_step = meta->step;
     t->begin = (Position){.epoch = meta->epoch};
@@ -135,8 +135,10 @@ static Status position_of_steps(const Trainer *t, const CheckpointMeta *meta, co
 static const char *order_changed(const Trainer *t, const CheckpointMeta *meta, const Config *old)
 {
     const Config *c = t->config;
-    bool known = data_fingerprint_known(meta->data_train) && data_fingerprint_known(t->train_data);
-    if (known && strcmp(meta->data_train, t->train_data) != 0) return "data.train holds other data";
+    bool known =
+        data_fingerprint_known(meta->data_train) && data_fingerprint_known(t->train_fingerprint);
+    if (known && strcmp(meta->data_train, t->train_fingerprint) != 0)
+        return "data.train holds other data";
     if (meta->samples > 0 && meta->samples != t->train_set.samples)
         return "data.train has another number of samples";
     if (meta->seed != c->run.seed) return "run.seed has changed";

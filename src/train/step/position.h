@@ -34,7 +34,7 @@ void position_put(const Trainer *t, CheckpointMeta *meta);
 Status position_take(Trainer *t, const CheckpointMeta *meta, const char *path);
 /* Sets the trainer's position to the step and epoch of a loaded checkpoint, for an evaluation,
  * which only reports them. */
-void position_show(Trainer *t, const CheckpointMeta *meta);
+void position_set_reported(Trainer *t, const CheckpointMeta *meta);
 /* Returns ERR_CONFIG if the checkpoint `path`, whose metadata is meta, is already past the
  * configuration's train.epochs or train.steps. */
 Status position_check_end(const Config *config, const CheckpointMeta *meta, const char *path);

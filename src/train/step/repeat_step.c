@@ -8,7 +8,7 @@ static void join_faults(const Trainer *t, StepFault *fault)
 {
     int ranks = t->world->size;
     StepFault *all = mem_new((size_t)ranks * sizeof *all);
-    world_gather(t->world, fault, sizeof *fault, all);
+    world_allgather(t->world, fault, sizeof *fault, all);
     for (int r = 0; r < ranks; ++r) {
         double largest = fault->largest;
         int64_t sample = fault->largest_sample;

@@ -80,7 +80,7 @@ static void read_stats(Trainer *t, StepResult *result, int64_t step)
         result->hook_requested |= metrics[METRIC_REQUEST] > 0;
         result->was_saving = metrics[METRIC_SAVING] > 0;
         for (int p = 0; p < PHASE_COUNT; ++p)
-            result->phase_s[p] += (double)metrics[METRIC_PHASES + p];
+            result->summed_phase_s[p] += (double)metrics[METRIC_PHASES + p];
         result->timed_ranks += (int)metrics[METRIC_TIMED];
         /* with STEP_RANKS_ALONE the metrics count only this rank's rows */
         result->rows += local ? position_batch_samples(t, t->stats_step - 1) * t->rows_per_sample

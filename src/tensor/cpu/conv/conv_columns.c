@@ -269,7 +269,7 @@ void conv_columns_run(const ConvColumnsRun *r, void *const data[ROLES], void *sc
         float *thread_scratch = (float *)scratch + thread * thread_floats(r);
         for (int64_t i = thread; i < r->items; i += threads) item_run(&t, i, thread_scratch);
     }
-    if (weight) work_join(t.weight, t.others, r->items - 1, r->dw_floats);
+    if (weight) work_sum_tree(t.weight, t.others, r->items - 1, r->dw_floats);
     if (weight && data[ROLE_B])
         conv_bias_gradients(t.y, s->n, s->o, r->pixels, s->y_block, data[ROLE_B]);
 }

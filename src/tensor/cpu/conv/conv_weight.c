@@ -217,7 +217,7 @@ void conv_weight_run(const ConvWeightRun *r, void *const data[ROLES], void *scra
         .r = r, .x = data[ROLE_X], .dy = data[ROLE_Y], .dw = data[ROLE_W], .others = scratch};
     const int64_t pixels = r->spec.n * r->p * r->q;
     work_run(items_body, &t, r->slices * r->groups, r->dw_floats * pixels / r->lanes);
-    work_join(t.dw, t.others, r->slices - 1, r->dw_floats);
+    work_sum_tree(t.dw, t.others, r->slices - 1, r->dw_floats);
     if (data[ROLE_B])
         conv_bias_gradients(t.dy, r->spec.n, r->spec.o, r->p * r->q, r->lanes, data[ROLE_B]);
 }

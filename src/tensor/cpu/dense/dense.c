@@ -59,7 +59,7 @@ static Status dense_check(const OpSpec *spec)
  * one rank has the whole layer; if several ranks divide it, an exchange has the bias. */
 static TokenSums bias_sums(const OpSpec *s)
 {
-    return token_sums_plan(&s->tokens, s->y.shape, 1);
+    return token_sums_plan(&s->token_slices, s->y.shape, 1);
 }
 
 /* Plans a layer that dnnl/linear.h computes. */
@@ -112,7 +112,7 @@ static Status dense_plan(Op *op, Desc preferred[SPEC_INPUTS])
     TRY(dense_check(s));
     TRY(dense_slices_fit(op) ? dense_slices_plan(op, preferred) : plan_linear(op, preferred));
     const TokenSums sums = bias_sums(s);
-    const size_t bytes = s->tokens.total > 0 ? token_sums_bytes(&sums) : 0;
+    const size_t bytes = s->token_slices.total > 0 ? token_sums_bytes(&sums) : 0;
     if (op->workspace_bytes < bytes) op->workspace_bytes = bytes;
     op->flops_forward = 2.0 * (double)shape_count(s->y.shape) * (double)s->w[0].dim[1];
     op->flops_backward = op->flops_forward * (s->need_dx[0] + !s->frozen);
@@ -141,7 +141,7 @@ void dense_token_bias(const Op *op, const OpRun *run)
 static void dense_backward_weight(Op *op, const OpRun *run)
 {
     linear_backward_weight(op, run);
-    if (op->spec.tokens.total > 0 && op->spec.w_count > 1) dense_token_bias(op, run);
+    if (op->spec.token_slices.total > 0 && op->spec.w_count > 1) dense_token_bias(op, run);
 }
 
 /* listed in OPERATIONS (tensor/op_list.h) */

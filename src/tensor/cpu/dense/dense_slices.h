@@ -21,7 +21,7 @@ bool dense_slices_fit(const Op *op);
 /* Plans such a layer, as OpTable.plan does; also sets op->table to dense_slices_table. */
 Status dense_slices_plan(Op *op, Desc preferred[SPEC_INPUTS]);
 /* Computes the gradient of the bias, run->dw[1], as a sum over slices of the sequence
- * (OpSpec.tokens). */
+ * (OpSpec.token_slices). */
 void dense_token_bias(const Op *op, const OpRun *run);
 
 #endif

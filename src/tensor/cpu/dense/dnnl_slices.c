@@ -259,7 +259,7 @@ static void backward_weight(Op *op, const OpRun *run)
         for (int i = thread; i < l->slices; i += threads) slice_gradient(op, run, i, thread, other);
     }
     if (op->spec.w_count < 2) return;
-    if (op->spec.tokens.total > 0) {
+    if (op->spec.token_slices.total > 0) {
         dense_token_bias(op, run);
         return;
     }

@@ -328,8 +328,8 @@ static void parts_run(const void *impl, void *const data[ROLES], void *scratch)
             for (int64_t i = p->count * worker / threads; i < end; ++i) part_run(&run, i, worker);
         }
     }
-    if (p->dw) work_join(data[ROLE_W], run.dw, p->count - 1, p->dw);
-    if (p->db && data[ROLE_B]) work_join(data[ROLE_B], run.db, p->count - 1, p->db);
+    if (p->dw) work_sum_tree(data[ROLE_W], run.dw, p->count - 1, p->dw);
+    if (p->db && data[ROLE_B]) work_sum_tree(data[ROLE_B], run.db, p->count - 1, p->db);
 }
 
 static void parts_free(void **impl)

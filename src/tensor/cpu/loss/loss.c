@@ -1,4 +1,4 @@
-/* softmax_loss, and the code that losses share: y has a row of LOSS_RESULTS results for each
+/* softmax_loss, and the code that losses share: y has a row of LOSS_COLUMNS results for each
  * sample, token or pixel. softmax_loss saves the log-sum-exp of each row's logits, so its gradient
  * needs one pass over the logits. Rows of padding samples give 0. */
 #include "loss.h"
@@ -24,7 +24,7 @@ Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
         l->classes = s->slice.whole;
     }
     l->type = preferred[0].dtype;
-    s->y = desc_plain(shape_of(2, l->rows, LOSS_RESULTS, 1, 1), DTYPE_F32);
+    s->y = desc_plain(shape_of(2, l->rows, LOSS_COLUMNS, 1, 1), DTYPE_F32);
     op->needs_x[0] = true;
     return OK;
 }
@@ -87,8 +87,8 @@ void softmax_row(const LossTask *t, int64_t row, const SoftmaxRow *stats, float 
     /* labels are smoothed in training only */
     const float smooth = t->run->training ? t->op->spec.smoothing : 0.0f;
     const float k = (float)t->l->classes;
-    float *y = (float *)t->run->y + row * LOSS_RESULTS, *lse = (float *)t->run->saved + row;
-    memset(y, 0, LOSS_RESULTS * sizeof *y);
+    float *y = (float *)t->run->y + row * LOSS_COLUMNS, *lse = (float *)t->run->saved + row;
+    memset(y, 0, LOSS_COLUMNS * sizeof *y);
     *lse = 0.0f;
     if (row >= t->real) return;
     y[0] = stats->lse - stats->label_logit;
@@ -127,7 +127,7 @@ static void softmax_forward(Op *op, const OpRun *run)
  * label is passed as -1: subtracting 0 for it could change the sign of a zero. */
 static SoftmaxGrad grad_of(const LossTask *t, int64_t row)
 {
-    const float smooth = t->op->spec.smoothing, scale = t->run->loss_scale;
+    const float smooth = t->op->spec.smoothing, scale = t->run->loss_factor;
     const bool mixed = t->run->labels_other != NULL;
     const float share = mixed ? t->run->label_share : 1.0f;
     int64_t label = label_at(t, row) - t->l->first, other = other_at(t, row) - t->l->first;

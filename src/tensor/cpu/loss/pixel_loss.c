@@ -17,7 +17,7 @@
 #include <math.h>
 #include <string.h>
 
-/* x: logits (N,C,H,W) or (N,K); labels: int32, -1 for none. y (pixels, LOSS_RESULTS): the loss; the
+/* x: logits (N,C,H,W) or (N,K); labels: int32, -1 for none. y (pixels, LOSS_COLUMNS): the loss; the
  * number of logits that rank above the label's (-1: the pixel has no label); the index of the
  * largest logit. */
 const OpInfo info_focal_loss = {
@@ -120,16 +120,16 @@ static void losses_body(const void *task, int64_t begin, int64_t end)
     const OpRun *run = t->loss.run;
     for (int64_t item = begin; item < end; ++item) {
         const PixelPiece p = pixel_piece(t, item);
-        float *y = (float *)run->y + p.row * LOSS_RESULTS, *lse = (float *)run->saved + p.row;
+        float *y = (float *)run->y + p.row * LOSS_COLUMNS, *lse = (float *)run->saved + p.row;
         float weight = 0;
-        memset(y, 0, (size_t)p.n * LOSS_RESULTS * sizeof *y);
+        memset(y, 0, (size_t)p.n * LOSS_COLUMNS * sizeof *y);
         memset(lse, 0, (size_t)p.n * sizeof *lse);
         if (p.sample < t->real) {
             const PixelArgs a = pixel_args(t, &p);
             PixelStats s;
             simd_table(t->loss.l->type)->pixel_softmax(&a, &s);
             memcpy(lse, s.lse, (size_t)p.n * sizeof *lse);
-            for (int64_t i = 0; i < p.n; ++i, y += LOSS_RESULTS) {
+            for (int64_t i = 0; i < p.n; ++i, y += LOSS_COLUMNS) {
                 const bool labelled = a.label[i] >= 0;
                 if (labelled) weight += a.weight ? a.weight[a.label[i]] : 1.0f;
                 y[0] = labelled ? loss_of(t, &a, &s, i) : 0;
@@ -157,8 +157,8 @@ static void scale_body(const void *task, int64_t begin, int64_t end)
     const PixelTask *t = task;
     for (int64_t item = begin; item < end; ++item) {
         const PixelPiece p = pixel_piece(t, item);
-        float *y = (float *)t->loss.run->y + p.row * LOSS_RESULTS;
-        for (int64_t i = 0; i < p.n; ++i) y[i * LOSS_RESULTS] *= factors(t)[p.sample];
+        float *y = (float *)t->loss.run->y + p.row * LOSS_COLUMNS;
+        for (int64_t i = 0; i < p.n; ++i) y[i * LOSS_COLUMNS] *= factors(t)[p.sample];
     }
 }
 
@@ -209,7 +209,7 @@ static void grad_body(const void *task, int64_t begin, int64_t end)
         const PixelArgs a = pixel_args(t, &p);
         PixelGrad g = {.lse = (const float *)run->saved + p.row};
         for (int64_t i = 0; i < p.n; ++i)
-            grad_of(t, &a, run->loss_scale * factors(t)[p.sample], i, &g);
+            grad_of(t, &a, run->loss_factor * factors(t)[p.sample], i, &g);
         simd_table(type)->pixel_grad(&a, &g, element_out(run->dx[0], p.at, type));
     }
 }

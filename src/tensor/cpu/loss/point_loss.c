@@ -69,7 +69,7 @@ static PointArgs args_of(const PointTask *t, Piece p)
     const LossTask *loss = &t->loss;
     const OpRun *run = loss->run;
     const int64_t width = loss->l->width, from = p.number * POINT_PIECE;
-    const int64_t at = p.row * run->weights_step + from;
+    const int64_t at = p.row * run->weights_stride + from;
     return (PointArgs){.loss = loss->op->spec.point,
                        .parameter = t->parameter,
                        .x = element_at(run->x[0], p.at, loss->l->type),
@@ -83,9 +83,9 @@ static void join(const PointTask *t, int64_t row)
 {
     const OpRun *run = t->loss.run;
     const PointSum *sum = (const PointSum *)run->workspace + row * t->pieces;
-    float *y = (float *)run->y + row * LOSS_RESULTS, *weight = (float *)run->saved + row;
+    float *y = (float *)run->y + row * LOSS_COLUMNS, *weight = (float *)run->saved + row;
     double loss = 0, all = 0;
-    memset(y, 0, LOSS_RESULTS * sizeof *y);
+    memset(y, 0, LOSS_COLUMNS * sizeof *y);
     *weight = 0;
     if (row >= t->loss.real) return;
     for (int64_t p = 0; p < t->pieces; ++p) {
@@ -132,7 +132,7 @@ static void grad_body(const void *task, int64_t begin, int64_t end)
         const PointArgs args = args_of(t, piece);
         void *dx = element_out(loss->run->dx[0], piece.at, type);
         if (piece.row < loss->real && weight > 0)
-            simd_table(type)->point_grad(&args, loss->run->loss_scale / weight, dx);
+            simd_table(type)->point_grad(&args, loss->run->loss_factor / weight, dx);
         else
             elements_zero(dx, args.n, type);
     }

@@ -18,7 +18,7 @@
 #include <math.h>
 #include <string.h>
 
-/* x: logits (N,C,H,W); labels: int32[N][H][W], -1 for none. y (N, LOSS_RESULTS): loss; the other
+/* x: logits (N,C,H,W); labels: int32[N][H][W], -1 for none. y (N, LOSS_COLUMNS): loss; the other
  * two columns are 0. Dice: Milletari et al. 2016 ("V-Net"), here with P and Y in place of sums of
  * squares; adding 1 keeps the value of classes without pixels finite. */
 const OpInfo info_region_loss = {
@@ -40,7 +40,7 @@ static Status region_plan(Op *op, Desc preferred[SPEC_INPUTS])
     TRY(loss_plan(op, preferred));
     const Loss *l = op->impl;
     const int64_t samples = l->rows / l->per_sample;
-    op->spec.y = desc_plain(shape_of(2, samples, LOSS_RESULTS, 1, 1), DTYPE_F32);
+    op->spec.y = desc_plain(shape_of(2, samples, LOSS_COLUMNS, 1, 1), DTYPE_F32);
     /* log-sum-exp of each pixel, then for each sample the slopes by P and the slopes by I of each
      * class */
     op->saved_bytes = (size_t)(l->rows + 2 * samples * l->width) * sizeof(float);
@@ -109,9 +109,9 @@ static void sample_body(const void *task, int64_t begin, int64_t end)
     const PixelTask *t = task;
     const int64_t width = t->loss.l->width;
     for (int64_t s = begin; s < end; ++s) {
-        float *y = (float *)t->loss.run->y + s * LOSS_RESULTS;
+        float *y = (float *)t->loss.run->y + s * LOSS_COLUMNS;
         double sum = 0, slope[2];
-        memset(y, 0, LOSS_RESULTS * sizeof *y);
+        memset(y, 0, LOSS_COLUMNS * sizeof *y);
         memset(slopes(t, s), 0, (size_t)(2 * width) * sizeof(float));
         if (s >= t->real) continue;
         for (int64_t c = 0; c < width; ++c) {
@@ -144,7 +144,7 @@ static void grad_body(const void *task, int64_t begin, int64_t end)
         const RegionGrad g = {.lse = (const float *)run->saved + p.row,
                               .all = slopes(t, p.sample),
                               .inside = slopes(t, p.sample) + l->width,
-                              .scale = -run->loss_scale / (float)l->width};
+                              .scale = -run->loss_factor / (float)l->width};
         simd_table(l->type)->region_grad(&a, &g, element_out(run->dx[0], p.at, l->type));
     }
 }

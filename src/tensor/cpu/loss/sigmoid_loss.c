@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* x: logits (N,1); labels: int32, 0 or 1. y (N, LOSS_RESULTS): the loss; 0 if the prediction is
+/* x: logits (N,1); labels: int32, 0 or 1. y (N, LOSS_COLUMNS): the loss; 0 if the prediction is
  * right (a logit >= 0 predicts 1), else 1; the logit. */
 const OpInfo info_sigmoid_loss = {
     .name = "sigmoid_loss",
@@ -33,8 +33,8 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
 {
     const LossTask *t = task;
     for (int64_t r = begin; r < end; ++r) {
-        float *y = (float *)t->run->y + r * LOSS_RESULTS;
-        memset(y, 0, LOSS_RESULTS * sizeof *y);
+        float *y = (float *)t->run->y + r * LOSS_COLUMNS;
+        memset(y, 0, LOSS_COLUMNS * sizeof *y);
         if (r >= t->real) continue;
         const float z = logit_at(t, r, 0), label = label_of(t, r);
         /* log(1 + e^z) - label z, in a form that cannot overflow */
@@ -58,7 +58,7 @@ static void grad_body(const void *task, int64_t begin, int64_t end)
         if (r < t->real) {
             const float z = logit_at(t, r, 0), e = expf(-fabsf(z));
             const float p = (z >= 0 ? 1 : e) / (1 + e);
-            dx = t->run->loss_scale * (p - label_of(t, r));
+            dx = t->run->loss_factor * (p - label_of(t, r));
         }
         simd_table(t->l->type)->from_floats(element_out(t->run->dx[0], r, t->l->type), &dx, 1);
     }

@@ -205,9 +205,9 @@ void softmax_sliced_forward(const LossTask *t)
             .ranges = 1, .items = x->size, .item_elements = t->l->rows, .type = DTYPE_F32};
         Slices stats_slices = row_slices;
         stats_slices.item_elements *= s.mine * SLICE_STATS;
-        x->gather(x, stats_slices, s.table.stats, s.table.all_stats);
+        x->all_gather(x, stats_slices, s.table.stats, s.table.all_stats);
         all_rows(label_rank_body, &s);
-        x->gather(x, row_slices, s.table.label_rank, s.table.all_label_ranks);
+        x->all_gather(x, row_slices, s.table.label_rank, s.table.all_label_ranks);
     }
     all_rows(result_body, &s);
 }

@@ -336,7 +336,7 @@ static void backward_body(const void *task, int64_t begin, int64_t end)
     const YoloTask *t = task;
     for (int64_t at = begin; at < end; ++at) {
         const int64_t sample = at / t->yolo->levels;
-        const double scale = (double)t->run->loss_scale;
+        const double scale = (double)t->run->loss_factor;
         const YoloItem i = item_of(t, sample, (int)(at % t->yolo->levels), scale);
         if (!i.dx) continue;
         elements_zero(i.dx, i.view.sample, i.yolo->type);
@@ -367,7 +367,7 @@ static void yolo_forward(Op *op, const OpRun *run)
     const YoloTask t = {.op = op, .yolo = yolo, .run = run, .parts = run->workspace};
     float *y = run->y;
     yolo_run(&t, forward_body);
-    for (int64_t n = 0; n < yolo->view[0].n; ++n, y += LOSS_RESULTS) {
+    for (int64_t n = 0; n < yolo->view[0].n; ++n, y += LOSS_COLUMNS) {
         double sum[PARTS] = {0};
         for (int l = 0; l < yolo->levels; ++l)
             for (int p = 0; p < PARTS; ++p) sum[p] += t.parts[(n * yolo->levels + l) * PARTS + p];

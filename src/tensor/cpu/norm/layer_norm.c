@@ -47,7 +47,7 @@ static Status layer_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
     plan->n = x.dim[0];
     plan->width = x.dim[x.ndim - 1];
     plan->rows = shape_count(x) / plan->width;
-    plan->sums = token_sums_plan(&s->tokens, x, s->w_count);
+    plan->sums = token_sums_plan(&s->token_slices, x, s->w_count);
     for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = plan->width;
     op->saved_bytes = (size_t)(2 * plan->rows) * sizeof(float);
     op->workspace_bytes = token_sums_bytes(&plan->sums);

@@ -110,7 +110,7 @@ static AttentionRun attention_run(const Op *op, const OpRun *run)
                           .y = run->y,
                           .dx = run->dx[0],
                           .rotated = s->rotary ? rotated : NULL,
-                          .angles = s->rotary ? run->cache : NULL,
+                          .cos_sin = s->rotary ? run->cache : NULL,
                           .log_sum = run->saved,
                           .dots = run->workspace,
                           .scale = 1.0f / sqrtf((float)head_width(s)),
@@ -130,7 +130,7 @@ static void attention_refresh(Op *op, const OpRun *run)
     RotarySpeeds speeds = {0};
     if (!s->rotary) return;
     speeds.gain = rotary_speeds(s, width, length, speeds.speed);
-    cuda_check(launch_attention_angles(cuda_stream(op), run->cache, length, width / 2, speeds),
+    cuda_check(launch_rotary_table(cuda_stream(op), run->cache, length, width / 2, speeds),
                "kernel attention_angles");
 }
 

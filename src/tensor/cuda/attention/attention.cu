@@ -282,15 +282,15 @@ static __global__ void rotate_kernel(AttentionRun run, const T *from, T *to, int
     int64_t c = i % half, head = i / half % heads, row = i / half / heads;
     const T *in = from + row * (heads + run.kv_heads) * run.width + head * run.width;
     T *out = to + row * to_stride + head * run.width;
-    const float *angle = run.angles + 2 * (row % run.length * half + c);
+    const float *angle = run.cos_sin + 2 * (row % run.length * half + c);
     float a = as_float(in[c]), b = as_float(in[c + half]), cosine = angle[0],
           sine = sign * angle[1];
     store_float(out + c, a * cosine - b * sine);
     store_float(out + c + half, b * cosine + a * sine);
 }
 
-static __global__ void angles_kernel(float *angles, int64_t length, int64_t half,
-                                     RotarySpeeds speeds)
+static __global__ void rotary_table_kernel(float *angles, int64_t length, int64_t half,
+                                           RotarySpeeds speeds)
 {
     int64_t i = element();
     if (i >= length * half) return;
@@ -330,11 +330,11 @@ template <class T, int SPLIT> static void run_backward(cudaStream_t stream, Atte
      : (run).width <= 2 * SPAN ? f<T, 2>(stream, run)                                              \
                                : f<T, 4>(stream, run))
 
-cudaError_t launch_attention_angles(cudaStream_t stream, float *angles, int64_t length,
-                                    int64_t half, RotarySpeeds speeds)
+cudaError_t launch_rotary_table(cudaStream_t stream, float *angles, int64_t length, int64_t half,
+                                RotarySpeeds speeds)
 {
-    angles_kernel<<<blocks_for(length * half, THREADS), THREADS, 0, stream>>>(angles, length, half,
-                                                                              speeds);
+    rotary_table_kernel<<<blocks_for(length * half, THREADS), THREADS, 0, stream>>>(angles, length,
+                                                                                    half, speeds);
     return cudaGetLastError();
 }
 

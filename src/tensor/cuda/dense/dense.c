@@ -43,7 +43,7 @@ static DenseSize dense_size(const Op *op)
 {
     const Shape *w = &op->spec.w[0];
     int64_t rows = shape_count(op->spec.y.shape) / w->dim[0];
-    int out = (int)w->dim[0], padded = (int)desc_row(op->spec.y);
+    int out = (int)w->dim[0], padded = (int)desc_row_stride(op->spec.y);
     return (DenseSize){(int)rows, (int)w->dim[1], out, padded, padded > out ? out / 8 * 8 : out};
 }
 

@@ -224,7 +224,7 @@ Status cuda_dense_slices_plan(Op *op, Desc preferred[SPEC_INPUTS])
     TRY(plan_kinds(op));
     for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = shape_count(s->w[i]);
     op->workspace_bytes = memory_of(op, NULL).bytes;
-    if (s->tokens.total > 0 && op->spec.w_count > 1) {
+    if (s->token_slices.total > 0 && op->spec.w_count > 1) {
         const TokenSums bias = cuda_token_bias(op);
         const size_t bytes = cuda_token_sums_bytes(op, &bias);
         if (op->workspace_bytes < bytes) op->workspace_bytes = bytes;
@@ -287,7 +287,7 @@ static Matrix side_matrix(const Op *op, const void *data)
 {
     const Layer *l = op->impl;
     const Desc d = l->inputs ? op->spec.x[0] : op->spec.y;
-    return matrix_of(data, desc_row(d), dtype_bytes(l->type), l->rows);
+    return matrix_of(data, desc_row_stride(d), dtype_bytes(l->type), l->rows);
 }
 
 /* Returns the address of a slice's weight in the cache; the slice's bias follows it. */
@@ -375,7 +375,7 @@ static void forward(Op *op, const OpRun *run)
         cuda_check(launch_convert(cuda_stream(op), l->type, y, DTYPE_F32, sum, l->rows * l->out),
                    "kernel convert");
     } else {
-        if (desc_row(s->y) > l->out)
+        if (desc_row_stride(s->y) > l->out)
             CUDA_CALL(cudaMemsetAsync(y, 0, desc_bytes(s->y), cuda_stream(op)));
         side_slices(op, run, narrow(op, run->x[0], &m), y, false, &m);
     }
@@ -437,7 +437,7 @@ static void backward_weight(Op *op, const OpRun *run)
     const void *other = narrow(op, l->inputs ? run->dy : run->x[0], &m);
     for (int i = 0; i < l->slices; ++i) slice_gradient(op, run, i, other, &m);
     if (op->spec.w_count < 2 || !l->inputs) return;
-    if (op->spec.tokens.total > 0) {
+    if (op->spec.token_slices.total > 0) {
         const TokenSums bias = cuda_token_bias(op);
         cuda_token_sums_run(op, run, &bias, 1);
         return;

@@ -26,8 +26,8 @@ typedef struct LossRun {
     /* point_loss: weights of the targets of row 0, [width]; NULL: all weights are 1 */
     const float *weights;
     /* point_loss: floats from the weights of one row to those of the next; 0: rows share weights */
-    int64_t weights_step;
-    /* results, (rows, LOSS_RESULTS), written by forward */
+    int64_t weights_stride;
+    /* results, (rows, LOSS_COLUMNS), written by forward */
     float *results;
     /* softmax_loss: log of the sum of each row's exponentials, [rows]; forward writes it, backward
      * reads it */
@@ -70,16 +70,17 @@ cudaError_t launch_point_loss_backward(cudaStream_t stream, LossRun run);
 /* pixel_loss.cu: losses with a label for each pixel of x (samples, pixels, classes), channels last.
  * A pixel with label -1 has no label. Rows are the pixels of all samples. Results and gradients of
  * padded samples are 0, and a label out of range makes a loss NaN. dx may be in x's memory. A
- * forward launcher writes the results of the loss to `columns`, and arrays for backward:
- *     launch_pixel_loss    cross-entropy, focal loss: columns (rows, LOSS_RESULTS), log_sum, factor
- *     launch_region_loss   Dice and IoU: columns (samples, LOSS_RESULTS), log_sum, slopes
- *     launch_sigmoid_loss  x has one logit for each sample and labels are 0 or 1: columns
- *                          (samples, LOSS_RESULTS) */
+ * forward launcher writes loss_results, and arrays for backward:
+ *     launch_pixel_loss    cross-entropy, focal loss: loss_results (rows, LOSS_COLUMNS), log_sum,
+ *                          factor
+ *     launch_region_loss   Dice and IoU: loss_results (samples, LOSS_COLUMNS), log_sum, slopes
+ *     launch_sigmoid_loss  x has one logit for each sample and labels are 0 or 1: loss_results
+ *                          (samples, LOSS_COLUMNS) */
 typedef struct PixelRun {
     DType type;
     const void *x;
     const int32_t *labels;
-    float *columns;
+    float *loss_results;
     void *dx;
     /* The next three are written by forward and read by backward. */
     /* log of the sum of each pixel's exponentials, [rows] */
@@ -111,7 +112,7 @@ cudaError_t launch_sigmoid_loss_backward(cudaStream_t stream, PixelRun run);
 
 /* yolo_loss.cu: one level of the detection loss, on a grid that is channels last. launch_yolo_loss
  * writes `overlap` and `parts` of its level. launch_yolo_results adds the parts of all levels and
- * writes the results (samples, LOSS_RESULTS). */
+ * writes the results (samples, LOSS_COLUMNS). */
 typedef struct YoloRun {
     DType type;
     const void *x;
@@ -120,7 +121,7 @@ typedef struct YoloRun {
      * the object channel; forward writes it, backward reads it */
     float *overlap;
     /* floats of `overlap` from one sample to the next */
-    int64_t overlap_step;
+    int64_t overlap_stride;
     /* the three parts of the loss, of boxes, objects and classes: (samples, levels, 3) */
     double *parts;
     BoxGrid grid;

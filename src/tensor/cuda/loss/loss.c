@@ -1,4 +1,4 @@
-/* The operations softmax_loss and point_loss. Forward writes LOSS_RESULTS results for each row,
+/* The operations softmax_loss and point_loss. Forward writes LOSS_COLUMNS results for each row,
  * backward the gradient of the sum of losses times the loss scale. If the gradient replaces the
  * logits in memory, softmax_loss in training computes it in forward already, unless the logits are
  * in slices or have a label for each pixel. If logits are in slices, on one or several ranks,
@@ -56,7 +56,7 @@ static Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
     spec->y = desc_plain(spec->y.shape, DTYPE_F32);
     op->needs_x[0] = true;
     op->flops_forward = op->flops_backward = 5.0 * (double)shape_count(spec->x[0].shape);
-    size_t row_floats = (size_t)(shape_count(spec->y.shape) / LOSS_RESULTS) * sizeof(float);
+    size_t row_floats = (size_t)(shape_count(spec->y.shape) / LOSS_COLUMNS) * sizeof(float);
     op->saved_bytes = row_floats;
     if (spec->kind != OP_SOFTMAX_LOSS) {
         const int64_t width = row_width(spec), rows = shape_count(x->shape) / width;
@@ -81,7 +81,7 @@ static LossRun loss_run(const Op *op, const OpRun *run)
         .labels = run->labels,
         .targets = run->targets,
         .weights = run->target_weights,
-        .weights_step = run->weights_step,
+        .weights_stride = run->weights_stride,
         .results = run->y,
         .log_sum = run->saved,
         .row_weight = run->saved,
@@ -90,12 +90,12 @@ static LossRun loss_run(const Op *op, const OpRun *run)
         .point = op->spec.point,
         .point_parameter = point_parameter(&op->spec),
         .smoothing = op->spec.smoothing,
-        .scale = run->loss_scale,
+        .scale = run->loss_factor,
         .numbers = run->numbers,
         .rows = rows,
         .real = run->sample_count * (rows / x->dim[0]),
         .width = width,
-        .stride = field ? width : desc_row(op->spec.x[0]),
+        .stride = field ? width : desc_row_stride(op->spec.x[0]),
         .first = slice->ranks ? slice->first : 0,
         .classes = slice->ranks ? slice->whole : width,
         .shared_bytes = cuda_state(op)->softmax_shared_bytes,
@@ -144,11 +144,11 @@ static void sliced_forward(Op *op, const OpRun *run)
     for (int i = 0; i < c.count; ++i)
         cuda_check(launch_softmax_label(cuda_stream(op), slice_run(&s, c, i)),
                    "kernel softmax_label");
-    if (gathers) exchange->gather(exchange, logits, s.label_logit, s.all_label_logits);
+    if (gathers) exchange->all_gather(exchange, logits, s.label_logit, s.all_label_logits);
     for (int i = 0; i < c.count; ++i)
         cuda_check(launch_softmax_summary(cuda_stream(op), slice_run(&s, c, i)),
                    "kernel softmax_summary");
-    if (gathers) exchange->gather(exchange, summaries, s.summary, s.all_summaries);
+    if (gathers) exchange->all_gather(exchange, summaries, s.summary, s.all_summaries);
     cuda_check(launch_softmax_merge(cuda_stream(op), s), "kernel softmax_merge");
 }
 

@@ -7,9 +7,9 @@
  * enough, because the latency of shared memory is short */
 enum { KEPT_BATCH = 2 };
 
-static __device__ __forceinline__ float loss_scale(const LossRun &run)
+static __device__ __forceinline__ float loss_factor(const LossRun &run)
 {
-    return run.numbers ? run.numbers->loss_scale : run.scale;
+    return run.numbers ? run.numbers->loss_factor : run.scale;
 }
 
 /* Numbers of a row that its gradient needs in addition to the logits. */
@@ -26,7 +26,7 @@ struct Gradient {
 static __device__ __forceinline__ Gradient make_gradient(const LossRun &run, int64_t row)
 {
     float off = run.smoothing / run.classes;
-    return {0, loss_scale(run), off, off + (1 - run.smoothing), run.labels[row] - run.first};
+    return {0, loss_factor(run), off, off + (1 - run.smoothing), run.labels[row] - run.first};
 }
 
 /* Writes E gradients from column k on; zeros beyond the width. v: the logits. */
@@ -128,7 +128,7 @@ static __device__ __forceinline__ Error error_at(const LossRun &run, int64_t row
     const float target = run.targets[row * run.width + k];
     if (target != target) return {0, 0};
     return {as_float(((const T *)run.x)[row * run.stride + k]) - target,
-            run.weights ? run.weights[row * run.weights_step + k] : 1};
+            run.weights ? run.weights[row * run.weights_stride + k] : 1};
 }
 
 /* __host__: the host's compiler warns about a value without a case, which nvcc does not. */
@@ -193,7 +193,7 @@ static __device__ __forceinline__ PointSums point_sums(const LossRun &run, int64
 static __device__ __forceinline__ void store_point(const LossRun &run, int64_t row, float loss,
                                                    float weight)
 {
-    float *out = run.results + row * LOSS_RESULTS;
+    float *out = run.results + row * LOSS_COLUMNS;
     out[0] = weight > 0 ? loss / weight : 0;
     out[1] = out[2] = 0;
     run.row_weight[row] = weight;
@@ -250,7 +250,7 @@ template <class T>
 static __device__ __forceinline__ void point_gradients(const LossRun &run, int64_t row,
                                                        int64_t first, int64_t end, int64_t step)
 {
-    const float all = run.row_weight[row], scale = all > 0 ? loss_scale(run) / all : 0;
+    const float all = run.row_weight[row], scale = all > 0 ? loss_factor(run) / all : 0;
     for (int64_t k = first; k < end; k += step) {
         float gradient = 0;
         if (row < run.real && k < run.width) {

@@ -184,7 +184,7 @@ static __device__ __forceinline__ float store_row(const LossRun &run, int64_t ro
                                                   const Logits &all, float label_logit)
 {
     float log_sum = all.max + logf(all.exp_sum), s = run.smoothing,
-          *out = run.results + row * LOSS_RESULTS;
+          *out = run.results + row * LOSS_COLUMNS;
     out[0] = (1 - s) * (log_sum - label_logit) + s * (log_sum - all.sum / run.classes);
     out[1] = (float)all.before_label;
     out[2] = (float)all.max_column;
@@ -193,7 +193,7 @@ static __device__ __forceinline__ float store_row(const LossRun &run, int64_t ro
 
 static __device__ __forceinline__ void store_padding(const LossRun &run, int64_t row)
 {
-    for (int c = 0; c < LOSS_RESULTS; ++c) run.results[row * LOSS_RESULTS + c] = 0;
+    for (int c = 0; c < LOSS_COLUMNS; ++c) run.results[row * LOSS_COLUMNS + c] = 0;
     run.log_sum[row] = 0;
 }
 

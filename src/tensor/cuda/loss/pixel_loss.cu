@@ -10,9 +10,9 @@
  * number of sums that region_loss computes for each class (class_sums_kernel). */
 enum { RESIDENT = 2, CLASS_SUMS = 3 };
 
-static __device__ __forceinline__ float loss_scale(const PixelRun &run)
+static __device__ __forceinline__ float loss_factor(const PixelRun &run)
 {
-    return run.numbers ? run.numbers->loss_scale : run.scale;
+    return run.numbers ? run.numbers->loss_factor : run.scale;
 }
 
 /* The pixels of this block: pixels first .. last - 1 of a sample. */
@@ -90,14 +90,14 @@ static __device__ __forceinline__ float loss_of(const PixelRun &run, const T *x,
            run.smoothing / (float)run.classes * (run.weight_sum * log_sum - sum);
 }
 
-/* Computes run.log_sum, the sum of the weights of a part, and run.columns, in which losses are not
- * yet multiplied by the factor of their sample. A label out of range makes the loss NaN. */
+/* Computes run.log_sum, the sum of the weights of a part, and run.loss_results, in which losses are
+ * not yet multiplied by the factor of their sample. A label out of range makes the loss NaN. */
 template <class T> static __global__ void losses_kernel(PixelRun run)
 {
     const Part part(run);
     double weight = 0;
     each_pixel<T>(run, part, [&](int64_t row, const T *x) {
-        float *out = run.columns + row * LOSS_RESULTS;
+        float *out = run.loss_results + row * LOSS_COLUMNS;
         const bool real = part.sample < run.real;
         const Softmax s = real ? softmax_of(x, (int)run.classes) : Softmax{0, 0};
         const int label = real ? run.labels[row] : -1;
@@ -126,7 +126,7 @@ static __global__ void scale_kernel(PixelRun run)
 {
     const int64_t row = element();
     if (row >= run.samples * run.pixels) return;
-    run.columns[row * LOSS_RESULTS] *= run.factor[row / run.pixels];
+    run.loss_results[row * LOSS_COLUMNS] *= run.factor[row / run.pixels];
 }
 
 /* Returns m, where -m (1 - p) is the derivative of (1 - p)^focus (-log p) by the label's logit and
@@ -144,7 +144,7 @@ template <class T> static __global__ void grad_kernel(PixelRun run)
 {
     const Part part(run);
     const bool real = part.sample < run.real;
-    const float scale = real ? loss_scale(run) * run.factor[part.sample] : 0;
+    const float scale = real ? loss_factor(run) * run.factor[part.sample] : 0;
     each_pixel<T>(run, part, [&](int64_t row, const T *x) {
         T *dx = (T *)run.dx + row * run.classes;
         const int label = real ? run.labels[row] : -1;
@@ -246,7 +246,8 @@ static __global__ void region_kernel(PixelRun run, int64_t parts)
     __shared__ double shared[WARP];
     const int64_t sample = blockIdx.x, classes = run.classes;
     const double *partial = run.partial + sample * parts * CLASS_SUMS * classes;
-    float *slopes = run.slopes + sample * 2 * classes, *out = run.columns + sample * LOSS_RESULTS;
+    float *slopes = run.slopes + sample * 2 * classes,
+          *out = run.loss_results + sample * LOSS_COLUMNS;
     const bool real = sample < run.real;
     double mine = 0;
     for (int64_t at = 0; at < classes; at += WARP) {
@@ -274,7 +275,7 @@ template <class T> static __global__ void region_grad_kernel(PixelRun run)
 {
     const Part part(run);
     const bool real = part.sample < run.real;
-    const float scale = real ? -loss_scale(run) / (float)run.classes : 0;
+    const float scale = real ? -loss_factor(run) / (float)run.classes : 0;
     const float *all = run.slopes + part.sample * 2 * run.classes, *inside = all + run.classes;
     each_pixel<T>(run, part, [&](int64_t row, const T *x) {
         T *dx = (T *)run.dx + row * run.classes;
@@ -302,7 +303,7 @@ template <class T> static __global__ void sigmoid_kernel(PixelRun run)
     const bool real = row < run.real;
     const float z = real ? as_float(((const T *)run.x)[row]) : 0;
     const int label = real ? run.labels[row] : 0;
-    float *out = run.columns + row * LOSS_RESULTS;
+    float *out = run.loss_results + row * LOSS_COLUMNS;
     const float loss = log1pf(expf(-fabsf(z))) + ((z > 0 ? z : 0) - (float)label * z);
     out[0] = !real ? 0 : label == 0 || label == 1 ? loss : nanf("");
     out[1] = !real || (z >= 0) == (label > 0) ? 0 : 1;
@@ -316,7 +317,7 @@ template <class T> static __global__ void sigmoid_grad_kernel(PixelRun run)
     float dx = 0;
     if (row < run.real) {
         const float z = as_float(((const T *)run.x)[row]), e = expf(-fabsf(z));
-        dx = loss_scale(run) * ((z >= 0 ? 1 : e) / (1 + e) - (float)run.labels[row]);
+        dx = loss_factor(run) * ((z >= 0 ? 1 : e) / (1 + e) - (float)run.labels[row]);
     }
     store_float((T *)run.dx + row, dx);
 }

@@ -35,7 +35,7 @@ static YoloRun yolo_run(const Op *op, const OpRun *run, int level)
                      .x = run->x[level],
                      .dx = run->dx[level],
                      .overlap = (float *)run->saved + all_places(s, level),
-                     .overlap_step = all_places(s, s->x_count),
+                     .overlap_stride = all_places(s, s->x_count),
                      .parts = run->workspace,
                      .grid = box_grid(s, level),
                      .level = level,
@@ -47,7 +47,7 @@ static YoloRun yolo_run(const Op *op, const OpRun *run, int level)
                      .real = run->sample_count,
                      .smoothing = run->training ? (double)s->smoothing : 0,
                      .area = (double)s->image[0] * s->image[1],
-                     .scale = run->loss_scale,
+                     .scale = run->loss_factor,
                      .numbers = run->numbers};
 }
 

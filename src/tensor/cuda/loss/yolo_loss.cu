@@ -60,7 +60,7 @@ template <class T> static __global__ void yolo_kernel(YoloRun run)
     const int cells = run.grid.columns * run.grid.rows, places = cells * run.grid.anchors;
     const T *x = (const T *)run.x;
     double *parts = run.parts + (sample * run.levels + run.level) * PARTS;
-    float *overlap = run.overlap + sample * run.overlap_step;
+    float *overlap = run.overlap + sample * run.overlap_stride;
     double part[PARTS] = {0, 0, 0};
     YoloFactors f = {};
     if (sample < run.real) {
@@ -107,7 +107,7 @@ static __global__ void columns_kernel(YoloRun run, float *results, int64_t sampl
     double sum[PARTS] = {0, 0, 0};
     for (int l = 0; l < run.levels; ++l)
         for (int p = 0; p < PARTS; ++p) sum[p] += run.parts[(sample * run.levels + l) * PARTS + p];
-    float *y = results + sample * LOSS_RESULTS;
+    float *y = results + sample * LOSS_COLUMNS;
     y[0] = (float)(sum[PART_BOX] + sum[PART_OBJECT] + sum[PART_CLASS]);
     y[1] = (float)sum[PART_BOX];
     y[2] = (float)sum[PART_OBJECT];
@@ -125,11 +125,11 @@ template <class T> static __global__ void yolo_grad_kernel(YoloRun run)
     const int64_t each = BOX_CHANNELS + run.classes, all = each * places;
     const T *x = (const T *)run.x;
     T *dx = (T *)run.dx;
-    const float *overlap = run.overlap + sample * run.overlap_step;
+    const float *overlap = run.overlap + sample * run.overlap_stride;
     for (int64_t i = threadIdx.x; i < all; i += THREADS) store_float(dx + sample * all + i, 0);
     if (sample >= run.real) return;
     const YoloFactors f =
-        factors_of(run, (double)(run.numbers ? run.numbers->loss_scale : run.scale));
+        factors_of(run, (double)(run.numbers ? run.numbers->loss_factor : run.scale));
     __syncthreads();
     for (int i = (int)threadIdx.x; i < places; i += THREADS) {
         const int64_t at = anchor_index(run, sample, i / cells, i % cells) + BOX_CHANNELS - 1;

@@ -155,14 +155,14 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT) grad_sums_kernel(Bat
         });
 }
 
-/* Computes saved.dy and saved.dy_x from the parts of the two sums. */
+/* Computes saved.sum_dy and saved.sum_dy_xhat from the parts of the two sums. */
 static __global__ void grad_finish_kernel(BatchNormRun run, int64_t parts)
 {
     int64_t c = (int64_t)blockIdx.x * WARP + threadIdx.x;
     double sum[2];
     if (!join_parts<double, 2>(run.partial, parts, run.channels, c, sum)) return;
-    run.saved.dy[c] = (float)sum[0];
-    run.saved.dy_x[c] = (float)(sum[1] * run.saved.inverse[c]);
+    run.saved.sum_dy[c] = (float)sum[0];
+    run.saved.sum_dy_xhat[c] = (float)(sum[1] * run.saved.inverse[c]);
 }
 
 /* Destinations and sources of weights_kernel, which copies four arrays in one launch: the gradients
@@ -191,8 +191,8 @@ static __global__ void __launch_bounds__(THREADS, 3) grad_kernel(BatchNormRun ru
     float dy_mean[E], slope[E], inverse[E], n = (float)run.real;
     normal.template read_from<ALIGNED>(run, c);
     read_floats<E, ALIGNED>(inverse, run.saved.inverse + c);
-    read_floats<E, ALIGNED>(dy_mean, run.saved.dy + c);
-    read_floats<E, ALIGNED>(slope, run.saved.dy_x + c);
+    read_floats<E, ALIGNED>(dy_mean, run.saved.sum_dy + c);
+    read_floats<E, ALIGNED>(slope, run.saved.sum_dy_xhat + c);
 #pragma unroll
     for (int k = 0; k < E; ++k) {
         dy_mean[k] /= n;
@@ -230,7 +230,7 @@ static int64_t sum_parts(const BatchNormRun &run)
 static bool channels_aligned(const BatchNormRun &run)
 {
     return aligned_to_packs(run.saved.factor, run.saved.shift, run.saved.mean, run.saved.inverse) &&
-           aligned_to_packs(run.saved.dy, run.saved.dy_x);
+           aligned_to_packs(run.saved.sum_dy, run.saved.sum_dy_xhat);
 }
 
 static void compute_statistics(cudaStream_t stream, const BatchNormRun &run, int pack_size)
@@ -301,7 +301,7 @@ cudaError_t launch_batch_norm_weights(cudaStream_t stream, BatchNormRun run, flo
     /* With fewer than two real rows there is no variance; mean and variance must then be 0
      * (OpRun.dw). saved.variance is 0 already. */
     const float *mean = run.real > 1 ? s.mean : NULL;
-    NormWeights all = {{dw[0], dw[1], dw[2], dw[3]}, {s.dy_x, s.dy, mean, s.variance}};
+    NormWeights all = {{dw[0], dw[1], dw[2], dw[3]}, {s.sum_dy_xhat, s.sum_dy, mean, s.variance}};
     weights_kernel<<<blocks_for(run.channels, THREADS), THREADS, 0, stream>>>(all, run.channels);
     return cudaGetLastError();
 }

@@ -207,7 +207,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT) grad_sums_kernel(Gro
     }
 }
 
-/* Computes saved.dy and saved.dy_x of each channel, and the coefficients of
+/* Computes saved.sum_dy and saved.sum_dy_xhat of each channel, and the coefficients of
  *   dx = factor * g + by_x * (x - mean) + constant
  * where g is dy times the slope of the activation. This dx equals
  *   inverse * (h - mean(h) - n * mean(h * n)) with h = g * scale and n = (x - mean) * inverse. */
@@ -224,8 +224,8 @@ static __global__ void grad_finish_kernel(GroupNormRun run, int64_t parts)
         run, group, parts,
         [&](int64_t c, const double *sum, double *add) {
             const double factor = (double)s.factor[sample_first + c];
-            s.dy[sample_first + c] = (float)sum[0];
-            s.dy_x[sample_first + c] = (float)(sum[1] * inverse);
+            s.sum_dy[sample_first + c] = (float)sum[0];
+            s.sum_dy_xhat[sample_first + c] = (float)(sum[1] * inverse);
             add[0] += factor * sum[0];
             add[1] += factor * sum[1];
         },
@@ -284,8 +284,8 @@ static __global__ void weights_kernel(GroupNormRun run, float *dscale, float *ds
     if (c >= run.channels) return;
     double scale = 0, shift = 0;
     for (int64_t sample = 0; sample < run.real; ++sample) {
-        scale += (double)run.saved.dy_x[sample * run.channels + c];
-        shift += (double)run.saved.dy[sample * run.channels + c];
+        scale += (double)run.saved.sum_dy_xhat[sample * run.channels + c];
+        shift += (double)run.saved.sum_dy[sample * run.channels + c];
     }
     dscale[c] = (float)scale;
     dshift[c] = (float)shift;

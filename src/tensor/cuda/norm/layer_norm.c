@@ -69,7 +69,7 @@ static Status layer_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
     for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = width;
     op->saved_bytes = (size_t)(2 * rows) * sizeof(float);
     op->workspace_bytes = (size_t)(2 * cuda_row_parts(rows) * width) * sizeof(float);
-    if (s->tokens.total > 0) {
+    if (s->token_slices.total > 0) {
         const TokenSums sums = token_sums(op);
         const size_t bytes = cuda_token_sums_bytes(op, &sums);
         op->workspace_bytes += (size_t)(2 * width) * sizeof(float);
@@ -92,7 +92,7 @@ static void layer_norm_forward(Op *op, const OpRun *run)
 static void layer_norm_backward(Op *op, const OpRun *run)
 {
     LayerNormRun all = layer_norm_run(op, run);
-    if (op->spec.tokens.total > 0) {
+    if (op->spec.token_slices.total > 0) {
         const TokenSums sums = token_sums(op);
         if (!op->spec.frozen) cuda_token_sums_run(op, run, &sums, 0);
         if (!run->dx[0]) return;

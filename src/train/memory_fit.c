@@ -1,7 +1,7 @@
 /* Checks that the plan fits into the memory that a rank may use; with grid.recompute=auto, turns
  * recomputation on if the plan does not fit without it. Also sets the limit for rows of sparse
  * tables, and whether checkpoints are written from a copy. */
-#include "fit.h"
+#include "memory_fit.h"
 #include "state/save_copy.h"
 #include "mode/sparse.h"
 

@@ -1,6 +1,6 @@
 /* Opens other programs' files and shards, finds tensors in them, and reads their values as floats.
  * A file's first bytes determine its format. */
-#include "safe_set.h"
+#include "foreign_set.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,9 +12,9 @@
 
 enum { SHARDS = 4096, INDEX_BYTES = 64 << 20 };
 
-const SafeFormat *const safe_formats[] = {&safe_format_torch, &safe_format_pickle,
-                                          &safe_format_safetensors};
-const int safe_format_count = (int)(sizeof safe_formats / sizeof *safe_formats);
+const ForeignFormat *const foreign_formats[] = {&foreign_format_torch, &foreign_format_pickle,
+                                                &foreign_format_safetensors};
+const int foreign_format_count = (int)(sizeof foreign_formats / sizeof *foreign_formats);
 
 #define TYPE_ROW(name, bytes, floats) {#name, bytes, floats},
 static const struct {
@@ -23,29 +23,29 @@ static const struct {
     bool floats;
 } types[] = {SAFE_TYPES(TYPE_ROW)};
 
-bool safe_is_float(const SafeTensor *t)
+bool foreign_is_float(const ForeignTensor *t)
 {
     return types[t->type].floats;
 }
 
-const char *safe_type_name(SafeType type)
+const char *foreign_type_name(ForeignType type)
 {
     return types[type].name;
 }
 
-int safe_type_bytes(SafeType type)
+int foreign_type_bytes(ForeignType type)
 {
     return types[type].bytes;
 }
 
-SafeType safe_type_find(const char *name)
+ForeignType foreign_type_find(const char *name)
 {
     int type = 0;
     while (type < SAFE_TYPE_COUNT && strcmp(types[type].name, name) != 0) ++type;
-    return (SafeType)type;
+    return (ForeignType)type;
 }
 
-const char *safe_shape_text(const SafeTensor *t, char text[128])
+const char *foreign_shape_text(const ForeignTensor *t, char text[128])
 {
     int used = 0;
     *text = 0;
@@ -55,19 +55,19 @@ const char *safe_shape_text(const SafeTensor *t, char text[128])
     return text;
 }
 
-SafeTensor *safe_new_tensor(SafeSet *set)
+ForeignTensor *foreign_new_tensor(ForeignSet *set)
 {
     if (set->count == SAFE_TENSORS) return NULL;
     if ((set->count & (set->count - 1)) == 0) {
         size_t room = set->count ? (size_t)set->count * 2 : 16;
         set->tensor = mem_resize(set->tensor, room * sizeof *set->tensor);
     }
-    SafeTensor *t = &set->tensor[set->count++];
-    *t = (SafeTensor){.file = set->files - 1};
+    ForeignTensor *t = &set->tensor[set->count++];
+    *t = (ForeignTensor){.file = set->files - 1};
     return t;
 }
 
-Status safe_read_at(const SafeFile *file, void *to, int64_t bytes, int64_t at)
+Status foreign_read_at(const ForeignFile *file, void *to, int64_t bytes, int64_t at)
 {
     for (char *p = to; bytes > 0;) {
         ssize_t got = pread(file->fd, p, (size_t)bytes, (off_t)at);
@@ -79,7 +79,7 @@ Status safe_read_at(const SafeFile *file, void *to, int64_t bytes, int64_t at)
     return OK;
 }
 
-static Status open_file(SafeFile *file)
+static Status open_file(ForeignFile *file)
 {
     struct stat st;
     file->fd = file_open(file->path, O_RDONLY);
@@ -89,7 +89,7 @@ static Status open_file(SafeFile *file)
     return OK;
 }
 
-bool safe_begins(const char *path)
+bool foreign_begins(const char *path)
 {
     int error = errno;
     uint8_t head[SAFE_HEAD];
@@ -98,8 +98,8 @@ bool safe_begins(const char *path)
     bool plain = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     ssize_t bytes = plain ? pread(fd, head, sizeof head, 0) : 0;
     bool found = bytes > 8 && head[8] == '{';
-    for (int i = 0; i < safe_format_count - 1 && bytes > 0; ++i)
-        found = found || safe_formats[i]->begins(head, (size_t)bytes);
+    for (int i = 0; i < foreign_format_count - 1 && bytes > 0; ++i)
+        found = found || foreign_formats[i]->begins(head, (size_t)bytes);
     if (fd >= 0) close(fd);
     errno = error;
     return found;
@@ -107,7 +107,7 @@ bool safe_begins(const char *path)
 
 /* Refuses a compressed file with ERR_DATA and the command that unpacks it. A file whose ninth byte
  * is '{' is not compressed but safetensors. */
-static Status check_packed(const SafeFile *file, const uint8_t *head, size_t bytes)
+static Status check_packed(const ForeignFile *file, const uint8_t *head, size_t bytes)
 {
     static const struct {
         const char *name, *magic;
@@ -128,23 +128,23 @@ static Status check_packed(const SafeFile *file, const uint8_t *head, size_t byt
 }
 
 /* Opens a file and adds its tensors. Takes ownership of `path`. */
-static Status add_file(SafeSet *set, char *path)
+static Status add_file(ForeignSet *set, char *path)
 {
     uint8_t head[SAFE_HEAD];
     set->file = mem_resize(set->file, (size_t)(set->files + 1) * sizeof *set->file);
-    SafeFile *file = &set->file[set->files++];
-    *file = (SafeFile){.path = path, .fd = -1};
+    ForeignFile *file = &set->file[set->files++];
+    *file = (ForeignFile){.path = path, .fd = -1};
     TRY(open_file(file));
     size_t bytes = file->bytes < SAFE_HEAD ? (size_t)file->bytes : SAFE_HEAD;
-    TRY(safe_read_at(file, head, (int64_t)bytes, 0));
+    TRY(foreign_read_at(file, head, (int64_t)bytes, 0));
     TRY(check_packed(file, head, bytes));
     int i = 0;
-    while (!safe_formats[i]->begins(head, bytes)) ++i;
-    return safe_formats[i]->add(set, file);
+    while (!foreign_formats[i]->begins(head, bytes)) ++i;
+    return foreign_formats[i]->add(set, file);
 }
 /* ---- shards ---- */
 
-static Status add_shard(SafeSet *set, const char *name)
+static Status add_shard(ForeignSet *set, const char *name)
 {
     for (int i = 0; i < set->files; ++i) {
         const char *slash = strrchr(set->file[i].path, '/');
@@ -162,7 +162,7 @@ static Status add_shard(SafeSet *set, const char *name)
 
 /* Reads the map {tensor: shard} and adds the shards; the headers of the shards list the tensors.
  * Adds the number of the map's entries to *named. */
-static Status scan_map(JsonScan *s, SafeSet *set, int *named)
+static Status scan_map(JsonScan *s, ForeignSet *set, int *named)
 {
     bool more;
     TRY(json_scan_open(s, '{', &more));
@@ -180,7 +180,7 @@ static Status scan_map(JsonScan *s, SafeSet *set, int *named)
     return OK;
 }
 
-static Status scan_index(JsonScan *s, SafeSet *set)
+static Status scan_index(JsonScan *s, ForeignSet *set)
 {
     bool more;
     int named = 0;
@@ -198,7 +198,7 @@ static Status scan_index(JsonScan *s, SafeSet *set)
     return fail(ERR_DATA, "%s: names %d tensors, its shards hold %d", set->path, named, set->count);
 }
 
-static Status add_index(SafeSet *set)
+static Status add_index(ForeignSet *set)
 {
     char *text = NULL;
     size_t bytes;
@@ -213,31 +213,31 @@ static Status add_index(SafeSet *set)
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const SafeTensor *)a)->name, ((const SafeTensor *)b)->name);
+    return strcmp(((const ForeignTensor *)a)->name, ((const ForeignTensor *)b)->name);
 }
 
 static int name_of(const void *name, const void *tensor)
 {
-    return strcmp(name, ((const SafeTensor *)tensor)->name);
+    return strcmp(name, ((const ForeignTensor *)tensor)->name);
 }
 
-const SafeTensor *safe_find(const SafeSet *set, const char *name)
+const ForeignTensor *foreign_find_tensor(const ForeignSet *set, const char *name)
 {
     if (set->count == 0) return NULL;
     return bsearch(name, set->tensor, (size_t)set->count, sizeof *set->tensor, name_of);
 }
 
-Status safe_open(SafeSet *set, const char *path, const char *key)
+Status foreign_open(ForeignSet *set, const char *path, const char *key)
 {
     size_t length = strlen(path);
     bool index = length > 5 && !strcmp(path + length - 5, ".json");
-    *set = (SafeSet){.path = path, .key = key};
+    *set = (ForeignSet){.path = path, .key = key};
     TRY(index ? add_index(set) : add_file(set, mem_text(path)));
     if (set->count == 0) return fail(ERR_DATA, "%s: holds no tensor", path);
-    return safe_sort(set);
+    return foreign_sort(set);
 }
 
-Status safe_sort(SafeSet *set)
+Status foreign_sort(ForeignSet *set)
 {
     qsort(set->tensor, (size_t)set->count, sizeof *set->tensor, by_name);
     for (int i = 1; i < set->count; ++i)
@@ -246,7 +246,7 @@ Status safe_sort(SafeSet *set)
     return OK;
 }
 
-void safe_close(SafeSet *set)
+void foreign_close(ForeignSet *set)
 {
     for (int i = 0; i < set->count; ++i) mem_free(&set->tensor[i].name);
     for (int i = 0; i < set->files; ++i) {
@@ -277,7 +277,7 @@ static float float_of_half(uint16_t half)
     return sign ? -small : small;
 }
 
-static void widen(SafeType type, const void *from, float *to, int64_t n)
+static void widen(ForeignType type, const void *from, float *to, int64_t n)
 {
     const uint16_t *half = from;
     const double *wide = from;
@@ -288,16 +288,17 @@ static void widen(SafeType type, const void *from, float *to, int64_t n)
 }
 
 /* Reads n consecutive values from byte `at` on, as floats. */
-static Status read_floats(const SafeFile *file, SafeType type, int64_t at, int64_t n, float *to)
+static Status read_floats(const ForeignFile *file, ForeignType type, int64_t at, int64_t n,
+                          float *to)
 {
     enum { BLOCK = 1 << 16 };
     int64_t each = types[type].bytes;
-    if (type == SAFE_F32) return safe_read_at(file, to, n * each, at);
+    if (type == SAFE_F32) return foreign_read_at(file, to, n * each, at);
     void *block = mem_new((size_t)(BLOCK * each));
     Status st = OK;
     for (int64_t done = 0; st == OK && done < n; done += BLOCK) {
         int64_t some = n - done < BLOCK ? n - done : BLOCK;
-        st = safe_read_at(file, block, some * each, at + done * each);
+        st = foreign_read_at(file, block, some * each, at + done * each);
         if (st == OK) widen(type, block, to + done, some);
     }
     mem_free(&block);
@@ -306,7 +307,7 @@ static Status read_floats(const SafeFile *file, SafeType type, int64_t at, int64
 
 /* Copies strided values to row-major order. span: the elements of the storage from the tensor's
  * first one on. */
-static void gather(const SafeTensor *t, const float *span, float *plain)
+static void gather(const ForeignTensor *t, const float *span, float *plain)
 {
     int64_t index[SAFE_DIMS] = {0}, at = 0;
     for (int64_t i = 0; i < t->elements; ++i) {
@@ -320,9 +321,9 @@ static void gather(const SafeTensor *t, const float *span, float *plain)
     }
 }
 
-Status safe_read(const SafeSet *set, const SafeTensor *t, float *plain)
+Status foreign_read(const ForeignSet *set, const ForeignTensor *t, float *plain)
 {
-    const SafeFile *file = &set->file[t->file];
+    const ForeignFile *file = &set->file[t->file];
     int64_t at = file->values_at + t->begin;
     if (!t->strided) return read_floats(file, t->type, at, t->elements, plain);
     int64_t n = (t->end - t->begin) / types[t->type].bytes;

@@ -1,6 +1,6 @@
-/* Checks that the plan fits into memory (fit.c). */
-#ifndef WEFT_TRAIN_FIT_H
-#define WEFT_TRAIN_FIT_H
+/* Checks that the plan fits into memory (memory_fit.c). */
+#ifndef WEFT_TRAIN_MEMORY_FIT_H
+#define WEFT_TRAIN_MEMORY_FIT_H
 
 #include "trainer.h"
 

@@ -5,9 +5,9 @@
  * the file is ignored. Tensors are refused if they are neither floats nor contiguous 64-bit ids in
  * one dimension, do not have 1 to 4 dimensions, are in another file, are larger than this file can
  * hold, or have damaged checksums or huge chunks. */
-#include "table.h"
+#include "tensor_table.h"
 
-#include "foreign/safe_set.h"
+#include "foreign/foreign_set.h"
 #include "meta.h"
 
 #include <errno.h>
@@ -41,10 +41,10 @@ static Status open_hdf5(StoredFile *file)
 {
     if (H5Fis_hdf5(file->path) <= 0)
         return fail(ERR_DATA, "%s: not an HDF5 file, so not a checkpoint (%s)", file->path,
-                    safe_begins(file->path)
+                    foreign_begins(file->path)
                         ? "it holds another program's tensors; convert it with `weft ckpt import`"
                         : "or its beginning is damaged");
-    hid_t access = file_access();
+    hid_t access = hdf5_file_access();
     file->id = H5Fopen(file->path, H5F_ACC_RDONLY, access);
     H5Pclose(access);
     if (file->id < 0)
@@ -360,7 +360,7 @@ static void put_meta(FILE *out, const CheckpointMeta *meta)
 
 /* If the file opens, reads the table and the attributes independently: an error of one does not
  * keep the other from being read. */
-void table_read(const void *input, size_t input_bytes, FILE *answer)
+void tensor_table_read(const void *input, size_t input_bytes, FILE *answer)
 {
     StoredFile file = {.id = -1};
     CheckpointMeta meta = {0};
