@@ -34,12 +34,12 @@ holds() {
 # soon COMMAND... : repeats the command for up to two minutes, until it succeeds. If it never does,
 # prints the ends of the files log and out, and fails.
 soon() {
-    for _ in $(seq 2400); do
+    local n file
+    for ((n = 0; n < 2400; ++n)); do
         if "$@" 2>/dev/null; then return; fi
         sleep 0.05
     done
     echo "FAILED: not within two minutes: $*"
-    local file
     for file in log out; do
         if [ -s $file ]; then tail -n 20 $file | sed 's/^/  | /'; fi
     done
