@@ -331,11 +331,12 @@ static inline bool check_step(Fixture *f, Plain *p, uint64_t step)
     StepBatch of = {.step = step, .scale = SCALE, .micro_batches = micro_batches_with_samples(f)};
     Phase outer = phase_enter(PHASE_UPDATE);
     Status st = executor_forward_backward(f->executor, &source, &of, &wait_s);
-    CU_ASSERT_EQUAL(phase_enter(outer), PHASE_UPDATE);
+    CU_ASSERT_EQUAL(phase_enter(PHASE_UPDATE), PHASE_UPDATE);
     CHECK_OK(st);
+    if (st == OK) executor_reduce(f->executor);
+    if (st == OK) executor_move_statistics(f->executor, &of);
+    CU_ASSERT_EQUAL(phase_enter(outer), PHASE_UPDATE);
     if (st != OK) return false;
-    executor_reduce(f->executor);
-    executor_move_statistics(f->executor, &of);
     const float *metrics = executor_metrics(f->executor, 0);
     executor_params_changed(f->executor);
     plain_step(p, step);

@@ -140,10 +140,10 @@ static void test_values(void)
 
 /* ---- memory and messages ---- */
 
-static Trainer *dry(const char *more, Config **config, const World *world, int ranks)
+static Trainer *dry(int model, const char *more, Config **config, const World *world, int ranks)
 {
     Trainer *t = NULL;
-    *config = grid_config(&(GridPart){.model = &models[CLASSIFIER], .ranks = ranks, .more = more});
+    *config = grid_config(&(GridPart){.model = &models[model], .ranks = ranks, .more = more});
     CHECK_OK(trainer_dry_run(&t, *config, world, &(DryRun){.ranks = ranks}));
     return t;
 }
@@ -153,8 +153,8 @@ static void test_memory(void)
     World alone;
     if (!tiny_world(&alone, 1)) return;
     Config *config[2];
-    Trainer *some = dry("", &config[0], &alone, 1),
-            *all = dry("model.freeze=[]", &config[1], &alone, 1);
+    Trainer *some = dry(CLASSIFIER, "", &config[0], &alone, 1),
+            *all = dry(CLASSIFIER, "model.freeze=[]", &config[1], &alone, 1);
     const Plan *p = some->plan, *q = all->plan;
     int64_t trained = 0;
     for (int i = 0; i < some->graph->param_count; ++i)
@@ -170,7 +170,7 @@ static void test_memory(void)
     trainer_free(&some);
     trainer_free(&all);
     config_free(&config[0]);
-    some = dry("grid.pp=2 grid.cuts=[layer3.0.conv1]", &config[0], &alone, 2);
+    some = dry(CLASSIFIER, "grid.pp=2 grid.cuts=[layer3.0.conv1]", &config[0], &alone, 2);
     CU_ASSERT_EQUAL(some->plan->chunk[0].gradients_in.bytes, 0);
     CU_ASSERT(some->plan->chunk[0].activations_out.bytes > 0);
     /* no gradients, only the metrics */
@@ -179,6 +179,13 @@ static void test_memory(void)
         ActionKind kind = some->plan->chunk[0].pass[PASS_BACKWARD].action[i].kind;
         CU_ASSERT(kind == ACTION_WAIT_FOR_BUCKET || kind == ACTION_BUCKET);
     }
+    trainer_free(&some);
+    config_free(&config[0]);
+    /* the head's matrix is the frozen embedding, and has no gradient either */
+    some = dry(GPT, "", &config[0], &alone, 1);
+    for (int i = 0; i < some->graph->param_count; ++i)
+        CU_ASSERT(!some->graph->param[i].frozen || some->plan->gradient_offset[i] < 0);
+    CU_ASSERT_EQUAL(some->plan->gradient_elements, some->plan->trained_elements + METRIC_PAD);
     trainer_free(&some);
     config_free(&config[0]);
     config_free(&config[1]);

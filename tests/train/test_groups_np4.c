@@ -225,6 +225,8 @@ static void test_memory(void)
         check_memory(m, "grid.dp=4 grid.zero=3 grid.transport=mpi grid.bucket_mb=0.01");
         check_memory(m, "grid.dp=2 grid.zero=2 grid.pp=2");
         check_memory(m, "grid.dp=2 grid.zero=1 grid.tp=2");
+        check_memory(m, "grid.dp=4 grid.zero=1 optim.name=lamb");
+        check_memory(m, "grid.dp=2 grid.tp=2 optim.name=lamb");
     }
 }
 

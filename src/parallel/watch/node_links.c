@@ -75,7 +75,6 @@ static int list_addresses(struct sockaddr_storage *out, int family)
     for (a = all; a && count < LINK_ADDRESSES; a = a->ifa_next) {
         if (!a->ifa_addr || a->ifa_addr->sa_family != family) continue;
         if (!(a->ifa_flags & IFF_UP) || a->ifa_flags & IFF_LOOPBACK) continue;
-        memset(&out[count], 0, sizeof *out);
         memcpy(&out[count++], a->ifa_addr, length_of(family));
     }
     freeifaddrs(all);
