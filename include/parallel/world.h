@@ -86,36 +86,36 @@ typedef struct MemoryRange {
 void world_alltoall(const World *world, const MemoryRange *to, const MemoryRange *from);
 
 /* world_alltoall in two halves, which can be repeated. The memory that is sent or received must not
- * be touched between world_alltoall_begin and world_alltoall_wait. All ranks begin the swaps of a
- * world in the same order. */
+ * be touched between world_alltoall_begin and world_alltoall_wait. All ranks begin the exchanges of
+ * a world in the same order. */
 typedef struct WorldAlltoall WorldAlltoall;
-/* Makes a swap. The caller owns the result; world is borrowed. sleeps = true: while this rank
+/* Makes an exchange. The caller owns the result; world is borrowed. sleeps = true: while this rank
  * waits, it sleeps between polls and leaves its core to other threads. */
 WorldAlltoall *world_alltoall_new(const World *world, bool sleeps);
-void world_alltoall_free(WorldAlltoall **swap);
+void world_alltoall_free(WorldAlltoall **exchange);
 /* world_alltoall_begin and world_alltoall_wait are collective. They do nothing in a world of one
  * rank. */
-void world_alltoall_begin(WorldAlltoall *swap, const MemoryRange *to, const MemoryRange *from);
-void world_alltoall_wait(WorldAlltoall *swap);
+void world_alltoall_begin(WorldAlltoall *exchange, const MemoryRange *to, const MemoryRange *from);
+void world_alltoall_wait(WorldAlltoall *exchange);
 
-/* A swap in two halves for sparse traffic: most ranks send nothing to most others. A receiver does
- * not know in advance which ranks send to it, nor how many bytes, and no extra message announces
- * it. The swap uses the protocol with a nonblocking barrier by Hoefler, Siebert and Lumsdaine,
+/* An exchange in two halves for sparse traffic: most ranks send nothing to most others. A receiver
+ * does not know in advance which ranks send to it, nor how many bytes, and no extra message
+ * announces it. It uses the protocol with a nonblocking barrier by Hoefler, Siebert and Lumsdaine,
  * "Scalable communication protocols for dynamic sparse data exchange", PPoPP 2010. */
 typedef struct WorldSparse WorldSparse;
-/* Makes a sparse swap. The caller owns the result; world is borrowed. sleeps: as in
- * world_alltoall_new. The first swap duplicates the world's communicator. */
+/* Makes a sparse exchange. The caller owns the result; world is borrowed. sleeps: as in
+ * world_alltoall_new. The first exchange duplicates the world's communicator. */
 WorldSparse *world_sparse_new(const World *world, bool sleeps);
 /* Collective. */
-void world_sparse_free(WorldSparse **swap);
+void world_sparse_free(WorldSparse **exchange);
 /* Begins to send to[r], fewer than 2^31 bytes, to each rank r; the entry of this rank and empty
  * entries are ignored. The memory that is sent must not be touched until world_sparse_wait returns.
  * Messages are received only inside world_sparse_wait. world_sparse_begin and world_sparse_wait are
  * collective. */
-void world_sparse_begin(WorldSparse *swap, const MemoryRange *to);
+void world_sparse_begin(WorldSparse *exchange, const MemoryRange *to);
 /* Returns the messages received, an array with an entry for each rank; a rank that sent nothing has
- * 0 bytes. The messages belong to the swap and stay valid until its next world_sparse_wait. */
-const MemoryRange *world_sparse_wait(WorldSparse *swap);
+ * 0 bytes. The messages belong to the exchange and stay valid until its next world_sparse_wait. */
+const MemoryRange *world_sparse_wait(WorldSparse *exchange);
 
 /* Sends a message of fewer than 2^31 bytes to rank `rank`. Not collective. */
 void world_send(const World *world, int rank, const void *data, size_t bytes);
@@ -149,7 +149,7 @@ int world_receive_any(const World *world, int rank, void *data, size_t bytes, bo
 bool world_wait_for(const World *world, int rank, double patience_s);
 
 /* Returns the seconds that this process has slept in waits for messages, in collectives of a world,
- * and in swaps made with sleeps = true. */
+ * and in exchanges made with sleeps = true. */
 double world_slept_s(void);
 
 /* Returns the number in the job of each rank of world, int[world->size]. The caller owns it.

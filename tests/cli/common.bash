@@ -7,6 +7,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 unset OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_RANK PMI_SIZE PMI_RANK SLURM_STEP_NUM_TASKS 2>/dev/null || true
+export LC_ALL=C.UTF-8 # in other locales bash does not write $'\u00e9' as a character
 export OMPI_MCA_odls_base_sigkill_timeout=0 # otherwise mpirun waits two seconds after ranks have failed
 passed=0 failed=0
 

@@ -1,6 +1,6 @@
-/* Messages between two ranks, and swaps, in which every rank may send a message to every other
- * rank. Beginning a swap and waiting for it are separate calls, so that computation overlaps with
- * it. A rank that waits for a long time can sleep and leave its core to other threads. */
+/* Messages between two ranks, and exchanges, in which every rank may send a message to every other
+ * rank. Beginning an exchange and waiting for it are separate calls, so that computation overlaps
+ * with it. A rank that waits for a long time can sleep and leave its core to other threads. */
 #include "mpi_check.h"
 #include "parallel.h"
 
@@ -8,9 +8,9 @@
 #include <string.h>
 #include <time.h>
 
-/* Tags of this file, which differ from the tags of the other files of this folder. Sparse swaps
+/* Tags of this file, which differ from the tags of the other files of this folder. Sparse exchanges
  * alternate between TAG_SPARSE and TAG_SPARSE + 1. */
-enum { TAG_SWAP = 18, TAG_MESSAGE, TAG_CONTROL, TAG_SPARSE, TAG_RECEIPT = TAG_SPARSE + 2 };
+enum { TAG_ALLTOALL = 18, TAG_MESSAGE, TAG_CONTROL, TAG_SPARSE, TAG_RECEIPT = TAG_SPARSE + 2 };
 
 /* Returns `bytes` as an int, the type of MPI's counts. Dies if the number is too large. */
 static int message_bytes(size_t bytes)
@@ -93,89 +93,89 @@ struct WorldAlltoall {
     bool sleeps;
     /* requests, with room for one send and one receive per rank, [2 * world->size]; owned */
     MPI_Request *request;
-    /* number of requests of the swap in flight */
+    /* number of requests of the exchange in flight */
     int count;
 };
 
 WorldAlltoall *world_alltoall_new(const World *world, bool sleeps)
 {
-    WorldAlltoall *swap = mem_new(sizeof *swap);
-    swap->world = world;
-    swap->sleeps = sleeps;
-    swap->request = mem_new(2 * (size_t)world->size * sizeof *swap->request);
-    return swap;
+    WorldAlltoall *exchange = mem_new(sizeof *exchange);
+    exchange->world = world;
+    exchange->sleeps = sleeps;
+    exchange->request = mem_new(2 * (size_t)world->size * sizeof *exchange->request);
+    return exchange;
 }
 
-void world_alltoall_free(WorldAlltoall **swap)
+void world_alltoall_free(WorldAlltoall **exchange)
 {
-    if (!*swap) return;
-    mem_free(&(*swap)->request);
-    mem_free(swap);
+    if (!*exchange) return;
+    mem_free(&(*exchange)->request);
+    mem_free(exchange);
 }
 
-void world_alltoall_begin(WorldAlltoall *swap, const MemoryRange *to, const MemoryRange *from)
+void world_alltoall_begin(WorldAlltoall *exchange, const MemoryRange *to, const MemoryRange *from)
 {
-    const World *world = swap->world;
-    swap->count = 0;
+    const World *world = exchange->world;
+    exchange->count = 0;
     for (int k = 1; k < world->size; ++k) {
         int r = (world->rank + world->size - k) % world->size;
         if (from[r].bytes == 0) continue;
-        MPI_CHECK(MPI_Irecv(from[r].at, message_bytes(from[r].bytes), MPI_BYTE, r, TAG_SWAP,
-                            world->comm, &swap->request[swap->count++]));
+        MPI_CHECK(MPI_Irecv(from[r].at, message_bytes(from[r].bytes), MPI_BYTE, r, TAG_ALLTOALL,
+                            world->comm, &exchange->request[exchange->count++]));
     }
     for (int k = 1; k < world->size; ++k) {
         int r = (world->rank + k) % world->size;
         if (to[r].bytes == 0) continue;
-        MPI_CHECK(MPI_Isend(to[r].at, message_bytes(to[r].bytes), MPI_BYTE, r, TAG_SWAP,
-                            world->comm, &swap->request[swap->count++]));
+        MPI_CHECK(MPI_Isend(to[r].at, message_bytes(to[r].bytes), MPI_BYTE, r, TAG_ALLTOALL,
+                            world->comm, &exchange->request[exchange->count++]));
     }
 }
 
-void world_alltoall_wait(WorldAlltoall *swap)
+void world_alltoall_wait(WorldAlltoall *exchange)
 {
     Pause pause = {0};
     int done = 0;
-    if (swap->count == 0) return;
+    if (exchange->count == 0) return;
     mark_wait();
-    while (swap->sleeps && !done) {
-        MPI_CHECK(MPI_Testall(swap->count, swap->request, &done, MPI_STATUSES_IGNORE));
+    while (exchange->sleeps && !done) {
+        MPI_CHECK(MPI_Testall(exchange->count, exchange->request, &done, MPI_STATUSES_IGNORE));
         if (!done) pause_a_little(&pause);
     }
-    if (!done) MPI_CHECK(MPI_Waitall(swap->count, swap->request, MPI_STATUSES_IGNORE));
-    swap->count = 0;
+    if (!done) MPI_CHECK(MPI_Waitall(exchange->count, exchange->request, MPI_STATUSES_IGNORE));
+    exchange->count = 0;
     beat_mark_previous();
 }
 
 void world_alltoall(const World *world, const MemoryRange *to, const MemoryRange *from)
 {
-    WorldAlltoall *swap = world_alltoall_new(world, false);
-    world_alltoall_begin(swap, to, from);
-    world_alltoall_wait(swap);
-    world_alltoall_free(&swap);
+    WorldAlltoall *exchange = world_alltoall_new(world, false);
+    world_alltoall_begin(exchange, to, from);
+    world_alltoall_wait(exchange);
+    world_alltoall_free(&exchange);
 }
 
-/* ---- sparse swaps ---- */
+/* ---- sparse exchanges ---- */
 
-/* State of a sparse swap. The receiver of a message sends an empty message back, a receipt
+/* State of a sparse exchange. The receiver of a message sends an empty message back, a receipt
  * (mpi/channel_mpi.c says why sends are not synchronous). A rank enters the barrier once it has the
  * receipts of all messages that it has sent. Therefore a rank that has passed the barrier has
- * received all messages that were sent to it. A rank may begin the next swap while another rank
- * still probes for messages of this swap, so consecutive swaps use different tags. */
+ * received all messages that were sent to it. A rank may begin the next exchange while another rank
+ * still probes for messages of this exchange, so consecutive exchanges use different tags. */
 struct WorldSparse {
     /* borrowed */
     const World *world;
     /* true: the rank sleeps between polls while it waits */
     bool sleeps;
-    /* true: a swap has been begun and not been waited for */
+    /* true: an exchange has been begun and not been waited for */
     bool begun;
-    /* duplicate of world's communicator, for messages and barriers; made by the first swap;
+    /* duplicate of world's communicator, for messages and barriers; made by the first exchange;
      * owned */
     MPI_Comm comm;
-    /* tag of the messages of the current swap */
+    /* tag of the messages of the current exchange */
     int tag;
     /* requests, with room for one send and its receipt per rank, [2 * world->size]; owned */
     MPI_Request *request;
-    /* number of requests of the current swap */
+    /* number of requests of the current exchange */
     int requests;
     /* received messages, one after the other; owned */
     char *in;
@@ -189,92 +189,96 @@ struct WorldSparse {
 
 WorldSparse *world_sparse_new(const World *world, bool sleeps)
 {
-    WorldSparse *swap = mem_new(sizeof *swap);
-    *swap = (WorldSparse){.world = world, .sleeps = sleeps, .comm = MPI_COMM_NULL};
-    swap->request = mem_new(2 * (size_t)world->size * sizeof *swap->request);
-    swap->from = mem_new((size_t)world->size * sizeof *swap->from);
-    return swap;
+    WorldSparse *exchange = mem_new(sizeof *exchange);
+    *exchange = (WorldSparse){.world = world, .sleeps = sleeps, .comm = MPI_COMM_NULL};
+    exchange->request = mem_new(2 * (size_t)world->size * sizeof *exchange->request);
+    exchange->from = mem_new((size_t)world->size * sizeof *exchange->from);
+    return exchange;
 }
 
-void world_sparse_free(WorldSparse **swap)
+void world_sparse_free(WorldSparse **exchange)
 {
-    if (!*swap) return;
-    if ((*swap)->comm != MPI_COMM_NULL) MPI_CHECK(MPI_Comm_free(&(*swap)->comm));
-    mem_free(&(*swap)->request);
-    mem_free(&(*swap)->from);
-    mem_free(&(*swap)->in);
-    mem_free(swap);
+    if (!*exchange) return;
+    if ((*exchange)->comm != MPI_COMM_NULL) MPI_CHECK(MPI_Comm_free(&(*exchange)->comm));
+    mem_free(&(*exchange)->request);
+    mem_free(&(*exchange)->from);
+    mem_free(&(*exchange)->in);
+    mem_free(exchange);
 }
 
-void world_sparse_begin(WorldSparse *swap, const MemoryRange *to)
+void world_sparse_begin(WorldSparse *exchange, const MemoryRange *to)
 {
-    const World *world = swap->world;
-    swap->begun = world->size > 1;
-    swap->requests = 0;
-    if (!swap->begun) return;
-    if (swap->comm == MPI_COMM_NULL) MPI_CHECK(MPI_Comm_dup(world->comm, &swap->comm));
-    swap->tag = swap->tag == TAG_SPARSE ? TAG_SPARSE + 1 : TAG_SPARSE;
+    const World *world = exchange->world;
+    exchange->begun = world->size > 1;
+    exchange->requests = 0;
+    if (!exchange->begun) return;
+    if (exchange->comm == MPI_COMM_NULL) MPI_CHECK(MPI_Comm_dup(world->comm, &exchange->comm));
+    exchange->tag = exchange->tag == TAG_SPARSE ? TAG_SPARSE + 1 : TAG_SPARSE;
     for (int k = 1; k < world->size; ++k) {
         int r = (world->rank + k) % world->size;
         if (to[r].bytes == 0) continue;
-        MPI_CHECK(MPI_Isend(to[r].at, message_bytes(to[r].bytes), MPI_BYTE, r, swap->tag,
-                            swap->comm, &swap->request[swap->requests++]));
-        MPI_CHECK(MPI_Irecv(NULL, 0, MPI_BYTE, r, TAG_RECEIPT, swap->comm,
-                            &swap->request[swap->requests++]));
+        MPI_CHECK(MPI_Isend(to[r].at, message_bytes(to[r].bytes), MPI_BYTE, r, exchange->tag,
+                            exchange->comm, &exchange->request[exchange->requests++]));
+        MPI_CHECK(MPI_Irecv(NULL, 0, MPI_BYTE, r, TAG_RECEIPT, exchange->comm,
+                            &exchange->request[exchange->requests++]));
     }
 }
 
 /* Receives a message if one has arrived; otherwise returns false. Until all messages have arrived,
- * swap->from[r].at is an offset into `in`, because `in` may be reallocated. */
-static bool sparse_receive(WorldSparse *swap)
+ * exchange->from[r].at is an offset into `in`, because `in` may be reallocated. */
+static bool sparse_receive(WorldSparse *exchange)
 {
     MPI_Message message;
     MPI_Status status;
     int found = 0, bytes = 0;
-    MPI_CHECK(MPI_Improbe(MPI_ANY_SOURCE, swap->tag, swap->comm, &found, &message, &status));
+    MPI_CHECK(
+        MPI_Improbe(MPI_ANY_SOURCE, exchange->tag, exchange->comm, &found, &message, &status));
     if (!found) return false;
     MPI_CHECK(MPI_Get_count(&status, MPI_BYTE, &bytes));
-    size_t end = swap->in_bytes + (size_t)bytes;
-    if (end > swap->in_capacity) {
-        swap->in_capacity = end + end / 2;
-        swap->in = mem_resize(swap->in, swap->in_capacity);
+    size_t end = exchange->in_bytes + (size_t)bytes;
+    if (end > exchange->in_capacity) {
+        exchange->in_capacity = end + end / 2;
+        exchange->in = mem_resize(exchange->in, exchange->in_capacity);
     }
-    MPI_CHECK(MPI_Mrecv(swap->in + swap->in_bytes, bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE));
+    MPI_CHECK(
+        MPI_Mrecv(exchange->in + exchange->in_bytes, bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE));
     /* MPI buffers an empty message, so this send does not wait */
-    MPI_CHECK(MPI_Send(NULL, 0, MPI_BYTE, status.MPI_SOURCE, TAG_RECEIPT, swap->comm));
-    swap->from[status.MPI_SOURCE] = (MemoryRange){(void *)swap->in_bytes, (size_t)bytes};
-    swap->in_bytes = end;
+    MPI_CHECK(MPI_Send(NULL, 0, MPI_BYTE, status.MPI_SOURCE, TAG_RECEIPT, exchange->comm));
+    exchange->from[status.MPI_SOURCE] = (MemoryRange){(void *)exchange->in_bytes, (size_t)bytes};
+    exchange->in_bytes = end;
     return true;
 }
 
-static void sparse_receive_all(WorldSparse *swap)
+static void sparse_receive_all(WorldSparse *exchange)
 {
     MPI_Request barrier = MPI_REQUEST_NULL;
     Pause pause = {0};
     for (int sent = 0, done = 0; !done;) {
-        if (sparse_receive(swap)) continue;
+        if (sparse_receive(exchange)) continue;
         if (sent) {
             MPI_CHECK(MPI_Test(&barrier, &done, MPI_STATUS_IGNORE));
         } else {
-            MPI_CHECK(MPI_Testall(swap->requests, swap->request, &sent, MPI_STATUSES_IGNORE));
-            if (sent) MPI_CHECK(MPI_Ibarrier(swap->comm, &barrier));
+            MPI_CHECK(
+                MPI_Testall(exchange->requests, exchange->request, &sent, MPI_STATUSES_IGNORE));
+            if (sent) MPI_CHECK(MPI_Ibarrier(exchange->comm, &barrier));
         }
-        if (swap->sleeps && !done) pause_a_little(&pause);
+        if (exchange->sleeps && !done) pause_a_little(&pause);
     }
 }
 
-const MemoryRange *world_sparse_wait(WorldSparse *swap)
+const MemoryRange *world_sparse_wait(WorldSparse *exchange)
 {
-    if (!swap->begun) return swap->from;
-    memset(swap->from, 0, (size_t)swap->world->size * sizeof *swap->from);
-    swap->in_bytes = 0;
+    if (!exchange->begun) return exchange->from;
+    memset(exchange->from, 0, (size_t)exchange->world->size * sizeof *exchange->from);
+    exchange->in_bytes = 0;
     mark_wait();
-    sparse_receive_all(swap);
+    sparse_receive_all(exchange);
     beat_mark_previous();
-    for (int r = 0; r < swap->world->size; ++r)
-        if (swap->from[r].bytes > 0) swap->from[r].at = swap->in + (size_t)swap->from[r].at;
-    swap->begun = false;
-    return swap->from;
+    for (int r = 0; r < exchange->world->size; ++r)
+        if (exchange->from[r].bytes > 0)
+            exchange->from[r].at = exchange->in + (size_t)exchange->from[r].at;
+    exchange->begun = false;
+    return exchange->from;
 }
 
 void world_send(const World *world, int rank, const void *data, size_t bytes)
