@@ -12,12 +12,13 @@ NPROC := $(shell nproc 2>/dev/null || echo 2)
 
 # Every decision is made by tools/probe.sh, by compiling a probe, and kept in probe.mk with its reason.
 PROBE := $(BUILD)/probe.mk
+SETTINGS := WEFT_CUDA WEFT_CUDA_ARCHS WEFT_HDF5 ONEDNN_ROOT CUDA_HOME CUDNN_HOME NCCL_HOME# from the environment, for tools/probe.sh
 # These need no decision, or call make again once what it is about is installed.
 NO_PROBE := deps clean format check-format check-includes check-words check-maps mutants help test demo demo-text demo-images demo-ctr demo-detect demo-fields asan asan-quick asan-quick-build
 ifneq ($(filter-out $(NO_PROBE),$(or $(MAKECMDGOALS),weft)),)
 include $(PROBE)
 # A setting that is given again must be the one with which this folder's objects were made.
-CHANGED := $(strip $(foreach v,WEFT_CUDA WEFT_CUDA_ARCHS WEFT_HDF5 ONEDNN_ROOT CUDA_HOME CUDNN_HOME NCCL_HOME,$(if $($v),$(if $(subst <$($v)>,,<$(PROBED_$v)>),$v))))
+CHANGED := $(strip $(foreach v,$(SETTINGS),$(if $($v),$(if $(subst <$($v)>,,<$(PROBED_$v)>),$v))))
 $(if $(and $(PROBED_WEFT_CUDA),$(CHANGED)),$(error $(CHANGED): $(BUILD) was made with another value: `make clean` first, or give a new folder with BUILD=))
 endif
 
@@ -308,7 +309,7 @@ check-bundle: $(BUNDLE)/SIZES   ## does it run where nothing else is?
 
 $(PROBE): tools/probe.sh Makefile
 	@mkdir -p $(@D)
-	@CC="$(CC)" tools/probe.sh $@
+	@CC="$(CC)" $(foreach v,$(SETTINGS),$v="$(or $($v),$(PROBED_$v))") tools/probe.sh $@
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22

@@ -122,7 +122,7 @@ int main(int argc, char **argv)
                        .place = place,
                        .wants = wants,
                        .sets_early = true};
-    bool exists = world_least(&world, access(argv[1], F_OK) == 0);
+    bool exists = world_min(&world, access(argv[1], F_OK) == 0);
     Status status = exists ? OK : checkpoint_save(&world, argv[1], &meta, &io);
     if (status == OK) status = load(argv[1], &io);
     if (status != OK && world.rank == 0) fprintf(stderr, "load_bench: %s\n", fail_message());

@@ -134,7 +134,7 @@ enum { CHECKPOINT_BLOCK = '#' };
 #define CHECKPOINT_EMA "/ema/"
 /* Returns "/params/NAME", or "/buffers/NAME" for a running statistic. The caller owns the text. */
 char *checkpoint_param_path(const Param *param);
-/* Returns a pointer to NAME in a path that checkpoint_path can return, or NULL for any other
+/* Returns a pointer to NAME in a path that checkpoint_param_path can return, or NULL for any other
  * path. */
 const char *checkpoint_leaf(const char *path);
 /* A tensor of a file, for CheckpointIo.match. path: borrowed; hash: its checksum, 0 if there is

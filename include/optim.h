@@ -135,7 +135,8 @@ typedef struct OptimPiece {
  * elements first[i] .. first[i] + count[i] - 1 of the range, and has state only for these. first[i]
  * is a multiple of FLAT_CHUNK. A tensor whose rule needs whole tensors is on one rank. */
 typedef struct OptimShard {
-    /* value, gradient: offsets of element first[i] in the arenas of parameters and of gradients */
+    /* value_offset, grad_arena_offset: offsets of element first[i] in the arenas of parameters and
+     * of gradients */
     const int64_t *first, *count, *value_offset, *grad_arena_offset;
     /* Gathers sums of squares of `sets` norms: chunk[set * chunks + c] is the sum of chunk c for
      * norm number `set`, where `chunks` is the number of chunks of all ranges, in order. On entry

@@ -432,8 +432,8 @@ int64_t train_probability_count(const Trainer *trainer);
  * same meaning; sets its mean and deviation to those of `train`. ERR_DATA names the set. */
 Status train_prepare_set(DataSet *set, const DataSet *train);
 /* Does what train_prepare_set does, for a set to evaluate: also checks that targets have the same
- * number of values, and raises train->id_most to that of the test set, so that buffers have room
- * for its ids. */
+ * number of values, and raises train->ids_per_sample_max to that of the test set, so that buffers
+ * have room for its ids. */
 Status train_prepare_test_set(DataSet *test, DataSet *train);
 /* Sets the mean and deviation of the set to those of `input`, from the checkpoint `path`, or
  * removes them if `input` has none. If the configuration sets others, only warns of a difference.

@@ -22,9 +22,9 @@ Status reader_get(Reader *reader, int64_t sample, void *x, int32_t *label, float
 Status reader_get_encoded(Reader *reader, int64_t sample, uint8_t **bytes, size_t *capacity,
                           size_t *count, int *orientation);
 /* Reads the ids of one sample: field f has ids[first[f]] .. ids[first[f + 1] - 1]. ids has room for
- * id_most ids, first for fields + 1 entries. ERR_DATA: an id is not below DataSet.id_limit, the
- * index descends or points outside, or there are more than id_most ids; the message has file,
- * sample and field. */
+ * DataSet.ids_per_sample_max ids, first for fields + 1 entries. ERR_DATA: an id is not below
+ * DataSet.id_limit, the index descends or points outside, or there are more ids than that; the
+ * message has file, sample and field. */
 Status reader_get_ids(Reader *reader, int64_t sample, uint64_t *ids, int32_t *first);
 /* Prefetches a sample into the CPU's cache, which makes random reads from a cached file about twice
  * as fast. Samples that are not mapped into memory are ignored. Never waits. */

@@ -129,8 +129,8 @@ typedef struct DataSet {
     /* tables: ids is (N,F), or it is a flat list of ids. For a flat list, id_first (N*F+1) has the
      * index in the list at which the ids of each field of each sample begin */
     DataArray ids, id_first;
-    /* tables. fields: number F of fields of ids, 0: there are no ids; id_most: largest number of
-     * ids of a sample */
+    /* tables. fields: number F of fields of ids, 0: there are no ids; ids_per_sample_max: largest
+     * number of ids of a sample */
     int64_t fields, ids_per_sample_max;
     /* tables: the members of DataIds */
     uint64_t id_limit, field_first_hash, vocabulary_hash;

@@ -43,8 +43,8 @@ typedef struct FieldMetrics {
     /* true: rows of pixels were weighted by the cosine of their latitude */
     bool latitude;
     /* Means over the targets. skill: the skill against persistence or, for a target without
-     * persistence, against climatology. rmse: RMSE divided by the standard deviation of the truth.
-     * NaN: not defined for some target. */
+     * persistence, against climatology. normalized_rmse: RMSE divided by the standard deviation of
+     * the truth. NaN: not defined for some target. */
     double skill, normalized_rmse;
     /* metrics of each target, [targets] of them set */
     FieldTargetMetrics target[FIELD_CHANNELS];

@@ -418,8 +418,8 @@ int *graph_blocks(const Graph *graph, const int *first, int chunks);
  * stage. */
 Status plan_new(Plan **plan, const Graph *graph, const PlanOptions *options);
 void plan_free(Plan **plan);
-/* Returns the bytes of the plan's memory on this rank, without sent_bytes and staged_bytes, which
- * only some transports need. */
+/* Returns the bytes of the plan's memory on this rank, without send_slot_bytes and staged_bytes,
+ * which only some transports need. */
 size_t plan_bytes(const Plan *plan);
 /* Computes the part of a parameter of this stage that replica dp_rank updates: *count elements from
  * *first on, where *first is a multiple of FLAT_CHUNK. If nothing is sharded, the part is the whole

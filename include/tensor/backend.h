@@ -45,7 +45,8 @@ typedef struct BackendOptions {
 
 typedef struct Recording Recording;
 
-/* Whether a backend supports something. Each backend says so for each Support of its table. */
+/* Whether a backend supports something. Each backend says so for each Support of its table; an
+ * absent one only for bf16, f16 and tf32. */
 typedef enum Support { SUPPORT_NOT_GIVEN, SUPPORTED, UNSUPPORTED } Support;
 
 /* The functions and properties of a backend. */

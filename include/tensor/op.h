@@ -130,13 +130,13 @@ typedef struct OpRun {
     /* number of real samples, which come first among the N. The others are padding: their x is
      * finite and their dy is 0, so only operations that take statistics must leave them out. */
     int sample_count;
-    /* losses: factor of the gradients: dx is the derivative of loss_scale * (sum of the loss over
+    /* losses: factor of the gradients: dx is the derivative of loss_factor * (sum of the loss over
      * the rows); padding rows get 0 */
     float loss_factor;
     /* true: training; false: evaluation, where dropout and label smoothing are off and batch_norm
      * uses its running statistics */
     bool training;
-    /* values that replace step and loss_scale; NULL: the fields above are used */
+    /* values that replace step and loss_factor; NULL: the fields above are used */
     const StepNumbers *numbers;
 } OpRun;
 

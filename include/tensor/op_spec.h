@@ -287,8 +287,8 @@ typedef struct OpSpec {
      * in dense, the sum over the inputs in forward (if slices_inputs is true) or the sum over the
      * outputs in dx (if it is false); in a loss, the sums over the classes; in an exchange, the
      * slices of the sum that it completes; in attention, the gradients of keys and values, which
-     * are sums over query heads. tokens: the gradients of parameters, which are sums over slices of
-     * the sequence; if slices_inputs is true, only the gradient of the bias. */
+     * are sums over query heads. token_slices: the gradients of parameters, which are sums over
+     * slices of the sequence; if slices_inputs is true, only the gradient of the bias. */
     SumSlices slices, token_slices;
     /* dense: true if `slices` cuts the sum over the inputs */
     bool slices_inputs;

@@ -1,6 +1,6 @@
-/* Opens a checkpoint. Its table and attributes are read through HDF5 (table.c), in a separate
- * process unless this process has just written the file. This file parses and checks the answer,
- * without HDF5. */
+/* Opens a checkpoint. Its table and attributes are read through HDF5 (tensor_table.c), in a
+ * separate process unless this process has just written the file. This file parses and checks the
+ * answer, without HDF5. */
 #include "stored.h"
 #include "tensor_table.h"
 

@@ -92,9 +92,9 @@ void predict_print_picture(const Predict *p, const char *path, int64_t sample,
  * content of any file is wrong, else with the error of the last unreadable file, such as
  * ERR_NOINPUT if it is missing. */
 Status predict_pictures(Predict *p, int count, char *const *paths);
-/* Parses --samples, and opens the data sets among the files. Raises p->set.id_most to the largest
- * number of ids that a sample of any file has. Called before the trainer is made. ERR_USAGE: a set
- * does not have the samples of --samples. */
+/* Parses --samples, and opens the data sets among the files. Raises p->set.ids_per_sample_max to
+ * the largest number of ids that a sample of any file has. Called before the trainer is made.
+ * ERR_USAGE: a set does not have the samples of --samples. */
 Status predict_open_sets(Predict *p, const Config *config, int count, char *const *paths);
 /* Parses --samples, "7" or "0-7", and sets p->first_sample and p->last_sample. ERR_USAGE: the text
  * has another form. */

@@ -1,7 +1,7 @@
 /* Handles the steps in flight, and their messages in modes sync and stale and in the evaluations of
  * all modes. Workers and owners call the same functions in the same order, so all ranks begin the
- * same exchanges (swaps). A function waits for a swap when it needs the swap's data, or when a
- * later step needs the memory. */
+ * same exchanges. A function waits for an exchange when it needs its data, or when a later step
+ * needs the memory. */
 #include "tables.h"
 
 #include <string.h>
@@ -100,7 +100,7 @@ void stream_fini(TableStream *s)
 
 /* ---- messages ---- */
 
-static void swap_clear(TableStream *s)
+static void exchange_clear(TableStream *s)
 {
     size_t ranks = (size_t)s->tables->plan.world->size;
     memset(s->to, 0, ranks * sizeof *s->to);
@@ -222,7 +222,7 @@ void stream_ids(TableStream *s, Flight *f)
     wait_for_ids(s);
     if (s->rows_of == f) stream_wait_rows(s);
     if (s->gradients_of == f) wait_for_gradients(s);
-    swap_clear(s);
+    exchange_clear(s);
     if (f->look) pack_id_messages(s, f);
     s->ids_of = f;
     world_sparse_begin(s->ids, s->to);
@@ -240,7 +240,7 @@ void stream_rows(TableStream *s, Flight *f)
         Lookup *look = f->look ? &f->look[b] : NULL;
         Owner *owner = f->owner ? &f->owner[b] : NULL;
         size_t row = (size_t)t->bag[b].width * sizeof(float);
-        swap_clear(s);
+        exchange_clear(s);
         if (owner) owner_answer(owner);
         for (int a = 0; a < t->workers && owner; ++a)
             s->to[a] = (MemoryRange){owner->request[a].value, (size_t)owner->request[a].ids * row};
@@ -260,7 +260,7 @@ void stream_gradients(TableStream *s, Flight *f)
         Lookup *look = f->look ? &f->look[b] : NULL;
         Owner *owner = f->owner ? &f->owner[b] : NULL;
         size_t row = (size_t)(t->bag[b].width * bag_runs(&t->bag[b])) * sizeof(float);
-        swap_clear(s);
+        exchange_clear(s);
         if (look) lookup_sum_gradients(look);
         for (int o = 0; o < t->owners && look; ++o)
             s->to[t->first_owner + o] = slice(look, o, look->sum, row);

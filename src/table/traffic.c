@@ -1,6 +1,6 @@
 /* Counts the messages of one worker in a step and at a sync point for `weft plan`, without sending
  * any. The counts must agree with the messages that stream.c, geo.c and async.c send. The receipts
- * and the barrier of a sparse swap (WorldSparse) are not counted. */
+ * and the barrier of a sparse exchange (WorldSparse) are not counted. */
 #include "tables.h"
 
 typedef struct Count {
@@ -52,14 +52,14 @@ static double count_bytes(const Count *c)
  * commands to servers (IDS, ROWS, GRADIENTS, UPDATE, and with optim.clip SQUARES). */
 static void add_stream(Count *c)
 {
-    int64_t others = (int64_t)c->others, swaps = others * c->traffic->bags;
+    int64_t others = (int64_t)c->others, exchanges = others * c->traffic->bags;
     if (c->traffic->servers) {
         int64_t commands = (c->traffic->clips ? 5 : 4) * others;
         add(c, "commands of rank 0", false, commands, (double)commands * (double)sizeof(Command));
     }
     add(c, "ids", false, others, count_bytes(c) + id_bytes(c, false));
-    add(c, "rows to ranks", false, swaps, row_bytes(c, false));
-    add(c, "gradients of rows", false, swaps, c->traffic->runs * row_bytes(c, false));
+    add(c, "rows to ranks", false, exchanges, row_bytes(c, false));
+    add(c, "gradients of rows", false, exchanges, c->traffic->runs * row_bytes(c, false));
 }
 
 /* Adds the messages of send_ids_command to all owners, for each bag: command, numbers of ids, ids.

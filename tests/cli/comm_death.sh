@@ -12,7 +12,7 @@ model: {name: gpt2, layers: 2, width: 32, heads: 2, context: 16, vocab: 64}
 train: {batch: 10, micro_batch: 2, threads: 1}
 Y
 # Memory without a name in /dev/shm ends with the ranks; the file of Open MPI is mpirun's.
-in_memory() { grep -q memfd:weft-arena "/proc/$1/maps" 2>/dev/null && ! grep -v vader_segment "/proc/$1/maps" | grep -q /dev/shm/; }
+in_memory() { grep -q memfd:weft-arena "/proc/$1/maps" 2>/dev/null && ! grep -vE 'vader_segment|sm_segment' "/proc/$1/maps" | grep -q /dev/shm/; }
 # after half a second of processor time the rank is past its start
 by_messages() { awk '{ exit $14 + $15 < 50 }' "/proc/$1/stat" 2>/dev/null; }
 # RANKS TEST OVERRIDES...: TEST PROCESS: does the rank sum?

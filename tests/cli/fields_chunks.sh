@@ -40,7 +40,7 @@ more=$(($(data_bytes "$packed" data.test=packed/member-002.nc) - $(data_bytes)))
 holds "the plan has $more bytes more" test $more -ge 221184 -a $more -le 240000
 
 # Killed ranks: one, which ends the others, or all. Memory without a name in /dev/shm ends with the ranks; the file of Open MPI is mpirun's.
-unnamed() { grep -q 'memfd:weft-arena' "$1" && ! grep -v vader_segment "$1" | grep -q /dev/shm/; }
+unnamed() { grep -q 'memfd:weft-arena' "$1" && ! grep -vE 'vader_segment|sm_segment' "$1" | grep -q /dev/shm/; }
 for killed in 1 2; do
     background log train -n 2 run.name=kill$killed "$frames" train.epochs=1000000
     job=$!

@@ -40,7 +40,7 @@ static void test_softmax_edges(void)
 }
 
 /* Two labels per row, equal in the second row: share CE(a) + (1 - share) CE(b), with PyTorch's
- * values in double precision (cross_entropy with label_smoothing=0.1, share 0.3, loss_scale
+ * values in double precision (cross_entropy with label_smoothing=0.1, share 0.3, loss_factor
  * 0.5). */
 static void test_softmax_mixed(void)
 {

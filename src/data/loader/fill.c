@@ -72,8 +72,8 @@ static Status not_finite_fail(const Fill *f, const DataArray *array, int64_t sam
                 f->set.path, (long long)sample, array->name, element_finite_text(array->type));
 }
 
-/* Reads the ids of row r to b->ids[r * id_most], and sets id_first[r * fields + i + 1] to the
- * number of ids of field i. join_ids later completes both arrays. */
+/* Reads the ids of row r to b->ids[r * ids_per_sample_max], and sets id_first[r * fields + i + 1]
+ * to the number of ids of field i. join_ids later completes both arrays. */
 static Status read_ids(const Fill *f, FillScratch *s, MicroBatch *b, int64_t r)
 {
     int64_t fields = f->set.fields;

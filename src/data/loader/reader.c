@@ -242,7 +242,8 @@ void reader_prefetch(const Reader *reader, int64_t sample)
 
 /* Reads a sample's part of the index of flat ids. Sets *begin to where the sample's ids begin in
  * the array of ids, and first[f] to where those of field f begin, counted from *begin. ERR_DATA:
- * the index falls, ends beyond the array, or gives the sample more than id_most ids. */
+ * the index falls, ends beyond the array, or gives the sample more than DataSet.ids_per_sample_max
+ * ids. */
 static Status read_id_index(const Reader *r, int64_t sample, int32_t *first, int64_t *begin)
 {
     enum { BUFFER_FIELDS = 256 };

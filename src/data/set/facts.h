@@ -41,7 +41,6 @@ typedef struct SetFacts {
      * file */
     bool by_weft;
     DataKind kind;
-    /* oriented: DataSet.rotates_on_read; turned: DataSet.orient_requested */
     bool encoded, rotates_on_read, orient_requested, bicubic;
     /* ndim 0: the file has no such array, or it was not read */
     DataArray x, y, index, orient;

@@ -297,8 +297,8 @@ static Status find_mean_and_std(Opening *o)
     return OK;
 }
 
-/* Checks the index of flat ids, and sets id_most, which must be 0 before the call, to the largest
- * number of ids of a sample. Called only for files without the attribute id_most. */
+/* Checks the index of flat ids, and sets ids_per_sample_max, which must be 0 before the call, to
+ * the largest number of ids of a sample. Called only for files without the attribute id_most. */
 static Status scan_id_index(DataSet *set)
 {
     enum { BUFFER_ROWS = 1 << 16 };

@@ -279,7 +279,7 @@ typedef struct RotarySpeeds {
     double speed[ATTENTION_WIDTH / 2], gain;
 } RotarySpeeds;
 /* Writes AttentionRun.cos_sin. half: pairs of a head, width / 2. */
-cudaError_t launch_rotary_table(cudaStream_t stream, float *angles, int64_t length, int64_t half,
+cudaError_t launch_rotary_table(cudaStream_t stream, float *cos_sin, int64_t length, int64_t half,
                                 RotarySpeeds speeds);
 cudaError_t launch_attention(cudaStream_t stream, AttentionRun run);
 /* Writes dx; with rotary positions, the gradients of the rotated queries and keys. */

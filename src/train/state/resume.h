@@ -4,9 +4,9 @@
 
 #include "../trainer.h"
 
-/* Computes the fingerprints of the data sets (Trainer.train_fingerprint, test_data). On rank 0 also
- * computes the statistics of the training set's values (Trainer.ranges). resume_check and the
- * checkpoints of this trainer use these facts. Collective; all ranks return the same Status. */
+/* Computes the fingerprints of the data sets (Trainer.train_fingerprint, test_fingerprint). On rank
+ * 0 also computes the statistics of the training set's values (Trainer.ranges). resume_check and
+ * the checkpoints of this trainer use these facts. Collective; all ranks return the same Status. */
 Status resume_know_data(Trainer *trainer);
 /* Checks whether the trainer may resume from `path`, a checkpoint of this run. Call it after
  * resume_know_data. Not collective. Errors:

@@ -5,8 +5,8 @@
  * - there are as many heads of keys as of queries
  * - cuDNN has such kernels for the shape
  *
- * With rotary positions, refresh writes the angles to the cache, and a kernel rotates queries and
- * keys before attention is computed. */
+ * With rotary positions, refresh writes the table of cosines and sines to the cache, and a kernel
+ * rotates queries and keys before attention is computed. */
 #include "cudnn_attention.h"
 
 #include <math.h>
@@ -131,7 +131,7 @@ static void attention_refresh(Op *op, const OpRun *run)
     if (!s->rotary) return;
     speeds.gain = rotary_speeds(s, width, length, speeds.speed);
     cuda_check(launch_rotary_table(cuda_stream(op), run->cache, length, width / 2, speeds),
-               "kernel attention_angles");
+               "kernel rotary_table");
 }
 
 /* Sets the padded samples of `out`, which come last, to 0. desc: layout of `out`. */

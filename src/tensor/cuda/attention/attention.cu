@@ -4,7 +4,7 @@
  * registers. The rows on the other side (keys for a query, queries for a key) are read through
  * shared memory, TILE rows at a time. All sums of a row have a fixed order, so the bits are the
  * same each time. With rotary positions (Su et al. 2021) queries and keys are rotated first, by a
- * table of angles, and their gradients are rotated back. */
+ * table of cosines and sines, and their gradients are rotated back. */
 #include "../passes/elem.cuh"
 
 /* SPAN: columns of a row that a lane has. GAP: floats between two spans in shared memory. TILE:
@@ -289,14 +289,14 @@ static __global__ void rotate_kernel(AttentionRun run, const T *from, T *to, int
     store_float(out + c + half, b * cosine + a * sine);
 }
 
-static __global__ void rotary_table_kernel(float *angles, int64_t length, int64_t half,
+static __global__ void rotary_table_kernel(float *cos_sin, int64_t length, int64_t half,
                                            RotarySpeeds speeds)
 {
     int64_t i = element();
     if (i >= length * half) return;
     double angle = (double)(i / half) * speeds.speed[i % half];
-    angles[2 * i] = (float)(speeds.gain * cos(angle));
-    angles[2 * i + 1] = (float)(speeds.gain * sin(angle));
+    cos_sin[2 * i] = (float)(speeds.gain * cos(angle));
+    cos_sin[2 * i + 1] = (float)(speeds.gain * sin(angle));
 }
 
 /* largest number of samples of a launch: the largest third dimension of a grid */
@@ -330,10 +330,10 @@ template <class T, int SPLIT> static void run_backward(cudaStream_t stream, Atte
      : (run).width <= 2 * SPAN ? f<T, 2>(stream, run)                                              \
                                : f<T, 4>(stream, run))
 
-cudaError_t launch_rotary_table(cudaStream_t stream, float *angles, int64_t length, int64_t half,
+cudaError_t launch_rotary_table(cudaStream_t stream, float *cos_sin, int64_t length, int64_t half,
                                 RotarySpeeds speeds)
 {
-    rotary_table_kernel<<<blocks_for(length * half, THREADS), THREADS, 0, stream>>>(angles, length,
+    rotary_table_kernel<<<blocks_for(length * half, THREADS), THREADS, 0, stream>>>(cos_sin, length,
                                                                                     half, speeds);
     return cudaGetLastError();
 }

@@ -40,9 +40,9 @@ typedef struct LossRun {
     /* Gradient, in the layout of x; may be in x's memory. launch_softmax_loss writes it, too,
      * unless it is NULL. */
     void *dx;
-    /* smoothing: label smoothing; scale: loss scale, a factor of the gradient */
+    /* smoothing: label smoothing; scale: OpRun.loss_factor, a factor of the gradient */
     float smoothing, scale;
-    /* source of the loss scale, read when the kernel runs; NULL: `scale` is used */
+    /* source of the loss factor, read when the kernel runs; NULL: `scale` is used */
     const StepNumbers *numbers;
     int64_t rows, real, width, stride, first, classes;
     /* bytes of shared memory in which a block of softmax_loss may keep its row
@@ -96,9 +96,9 @@ typedef struct PixelRun {
     ClassWeights weights;
     RegionLoss region;
     /* weight_sum: sum of the weights of all classes; smoothing: label smoothing; focus: gamma of
-     * focal loss; scale: loss scale */
+     * focal loss; scale: OpRun.loss_factor */
     float weight_sum, smoothing, focus, scale;
-    /* source of the loss scale, as in LossRun */
+    /* source of the loss factor, as in LossRun */
     const StepNumbers *numbers;
     /* parts: number of blocks that compute a sample */
     int64_t samples, real, pixels, classes, parts;
@@ -135,9 +135,9 @@ typedef struct YoloRun {
     int64_t real;
     /* smoothing: label smoothing; area: pixels of a picture */
     double smoothing, area;
-    /* loss scale */
+    /* OpRun.loss_factor */
     float scale;
-    /* source of the loss scale, as in LossRun */
+    /* source of the loss factor, as in LossRun */
     const StepNumbers *numbers;
 } YoloRun;
 cudaError_t launch_yolo_loss(cudaStream_t stream, YoloRun run, int64_t samples);

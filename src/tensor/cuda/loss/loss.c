@@ -1,5 +1,5 @@
 /* The operations softmax_loss and point_loss. Forward writes LOSS_COLUMNS results for each row,
- * backward the gradient of the sum of losses times the loss scale. If the gradient replaces the
+ * backward the gradient of the sum of losses times OpRun.loss_factor. If the gradient replaces the
  * logits in memory, softmax_loss in training computes it in forward already, unless the logits are
  * in slices or have a label for each pixel. If logits are in slices, on one or several ranks,
  * forward computes partial results of each slice, which the ranks gather. */

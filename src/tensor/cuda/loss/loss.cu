@@ -14,7 +14,7 @@ static __device__ __forceinline__ float loss_factor(const LossRun &run)
 
 /* Numbers of a row that its gradient needs in addition to the logits. */
 struct Gradient {
-    /* log_sum: log of the sum of the row's exponentials; scale: loss scale */
+    /* log_sum: log of the sum of the row's exponentials; scale: OpRun.loss_factor */
     float log_sum, scale;
     /* on: target probability of the label; off: of any other class */
     float off, on;

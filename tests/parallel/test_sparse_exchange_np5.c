@@ -1,6 +1,6 @@
-/* Tests swaps: exchanges of messages about which only the senders know in advance. Exactly the
- * messages that were sent arrive, in many consecutive swaps and in two swaps at the same time. Also
- * tests how long world_wait_for waits. */
+/* Tests sparse exchanges: messages about which only the senders know in advance. Exactly the
+ * messages that were sent arrive, in many consecutive exchanges and in two exchanges at the same
+ * time. Also tests how long world_wait_for waits. */
 #include "mpi_main.h"
 
 #include <time.h>
@@ -52,10 +52,10 @@ int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *out)
     return PMPI_Comm_dup(comm, out);
 }
 
-/* In every third swap no rank sends a message, and in some swaps a rank is late. */
+/* In every third exchange no rank sends a message, and in some exchanges a rank is late. */
 static void all_arrive(bool sleeps)
 {
-    WorldSparse *swap = world_sparse_new(&test_world, sleeps);
+    WorldSparse *exchange = world_sparse_new(&test_world, sleeps);
     MemoryRange *to = mem_new((size_t)test_world.size * sizeof *to);
     made = 0;
     for (int round = 0; round < 60; ++round) {
@@ -63,25 +63,25 @@ static void all_arrive(bool sleeps)
         bool none = round % 3 == 0;
         for (int r = 0; r < test_world.size && none; ++r) to[r].bytes = 0;
         if (round % 7 == test_world.rank) nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-        world_sparse_begin(swap, to);
-        const MemoryRange *from = world_sparse_wait(swap);
+        world_sparse_begin(exchange, to);
+        const MemoryRange *from = world_sparse_wait(exchange);
         for (int r = 0; r < test_world.size && none; ++r) CU_ASSERT_EQUAL(from[r].bytes, 0);
         if (!none) CU_ASSERT_EQUAL(count_wrong(from, round), 0);
         mem_free(&out);
     }
     CU_ASSERT_EQUAL(made, 1);
     mem_free(&to);
-    world_sparse_free(&swap);
+    world_sparse_free(&exchange);
 }
 
-static void swaps_in_a_row(void)
+static void exchanges_in_a_row(void)
 {
     all_arrive(false);
     all_arrive(true);
 }
 
-/* A second swap is begun and completed while the first is in flight, as the swap of an evaluation
- * is between two steps. */
+/* A second exchange is begun and completed while the first is in flight, as the exchange of an
+ * evaluation is between two steps. */
 static void two_at_a_time(void)
 {
     WorldSparse *first = world_sparse_new(&test_world, false),
@@ -107,11 +107,11 @@ static void alone(void)
 {
     World one;
     CU_ASSERT_EQUAL(world_split(&one, &test_world, test_world.rank), OK);
-    WorldSparse *swap = world_sparse_new(&one, false);
+    WorldSparse *exchange = world_sparse_new(&one, false);
     MemoryRange to = {0};
-    world_sparse_begin(swap, &to);
-    CU_ASSERT_EQUAL(world_sparse_wait(swap)[0].bytes, 0);
-    world_sparse_free(&swap);
+    world_sparse_begin(exchange, &to);
+    CU_ASSERT_EQUAL(world_sparse_wait(exchange)[0].bytes, 0);
+    world_sparse_free(&exchange);
     world_part_fini(&one);
 }
 
@@ -151,5 +151,5 @@ static void patience(void)
     world_barrier(&test_world);
 }
 
-MPI_TEST_MAIN("sparse swaps", 5, {"swaps in a row", swaps_in_a_row},
+MPI_TEST_MAIN("sparse exchanges", 5, {"exchanges in a row", exchanges_in_a_row},
               {"two at a time", two_at_a_time}, {"alone", alone}, {"patience", patience})
