@@ -11,6 +11,7 @@
 #        hosts.sh link RATE|off [HOST]        limits what every host sends, or one, e.g. 1gbit; BURST= and QUEUE= as for tc-tbf
 # Needs root and iproute2. Where namespaces are not allowed: says "skipped:" and why, exit code 0.
 set -eu
+unset PMIX_MCA_gds HWLOC_COMPONENTS HWLOC_PLUGINS_BLACKLIST # from tests/run.sh; the other hosts do not get them, and mpirun hangs if gds differs
 me=$(cd "$(dirname "$0")" && pwd)/$(basename "$0") net=10.77.0
 state=/run/hosts # a folder in the namespaces with a file per host, which has its first process
 spaces="--mount --uts --net --ipc --pid --fork --kill-child --mount-proc"
