@@ -36,7 +36,7 @@ $CC -shared -fPIC -D_GNU_SOURCE -I"$cluster/.." -o ahead.so ahead.c
 check 0 '' doctors LD_LIBRARY_PATH="$PWD/lib" LD_PRELOAD="$PWD/ahead.so"
 says warn 'bandwidth +n3: best pair [0-9]+ MB/s, less than 80 % of [0-9]+, the median of nodes; try: cable'
 says warn 'network card +n2: packets of 1400 bytes on eth0, on most nodes of 1500'
-says warn 'libraries +rank 2 on n3: libyaml[^ ]* is another file'
+says warn 'libraries +rank 2 on n3: libyaml[^ ]* differs from the file on most ranks'
 says warn 'clocks +n3: its clock is 7.0 s ahead of that of the others'
 "$cluster/hosts.sh" link off
 
