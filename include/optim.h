@@ -113,10 +113,8 @@ typedef struct OptimPiece {
     /* offset: OptimRange.offset plus the index of the piece's first element in the range; elements:
      * number of elements, 0 if this rank updates nothing of the range */
     int64_t offset, elements;
-    /* offset in the arena of parameters */
-    int64_t value_offset;
-    /* offset in the arena of gradients */
-    int64_t grad_arena_offset;
+    /* offsets in the arenas of parameters and of gradients */
+    int64_t value_offset, grad_arena_offset;
     /* offset in the arena of each state slot (Optim.state) that the rule uses */
     int64_t state[OPTIM_SLOTS];
     /* offset in Optim.average */

@@ -22,14 +22,14 @@ static bool is_state(const char *path)
 }
 
 /* Finds tensor i in the file, and sets its location if the shapes are equal. A difference is added
- * to `state` for optimizer state and averages, and to `fit` for other tensors. If the file has no
+ * to `state` for optimizer state and averages, and to `model` for other tensors. If the file has no
  * averages at all, averages are skipped. */
-static void match(Load *load, int i, bool *used, Mismatches *fit, Mismatches *state)
+static void match(Load *load, int i, bool *used, Mismatches *model, Mismatches *state)
 {
     const StoredFile *file = &load->file;
     const CheckpointTensor *mine = &load->io->tensor[i];
     const StoredTensor *t = stored_find(file, mine->path);
-    Mismatches *to = is_state(mine->path) ? state : fit;
+    Mismatches *to = is_state(mine->path) ? state : model;
     if (t) used[t - file->tensor] = true;
     if (!t && stored_is_average(mine->path) && file->meta.average_count == 0)
         load->location[i].offset = NOT_TAKEN;
@@ -45,30 +45,30 @@ static void match(Load *load, int i, bool *used, Mismatches *fit, Mismatches *st
 static Status match_same(Load *load)
 {
     const StoredFile *file = &load->file;
-    Mismatches fit, state;
+    Mismatches model, state;
     bool *used = mem_new(((size_t)file->count + 1) * sizeof *used);
     bool averages = false;
     for (int i = 0; i < load->io->count && !averages; ++i)
         averages = stored_is_average(load->io->tensor[i].path);
-    mismatches_begin(&fit);
+    mismatches_begin(&model);
     mismatches_begin(&state);
-    for (int i = 0; i < load->io->count; ++i) match(load, i, used, &fit, &state);
+    for (int i = 0; i < load->io->count; ++i) match(load, i, used, &model, &state);
     for (int i = 0; i < file->count; ++i) {
         const char *path = file->tensor[i].path;
         if (used[i] || (load->io->params_only && is_state(path))) continue;
         if (stored_is_average(path) && !averages) continue;
-        mismatches_surplus(is_state(path) ? &state : &fit, path);
+        mismatches_surplus(is_state(path) ? &state : &model, path);
     }
     mem_free(&used);
-    const bool params = mismatches_count(&fit) > 0;
+    const bool params = mismatches_count(&model) > 0;
     /* The last mismatches_end that fails determines the message, so the message about parameters
      * takes precedence. */
     Status status = mismatches_end(&state, file->path,
                                    "its optimizer was another one (optim.name, optim.groups or "
                                    "model.freeze; `weft ckpt info` shows what state it holds)");
     if (params)
-        return mismatches_end(&fit, file->path, "is of another model, and does not fit this one");
-    (void)mismatches_end(&fit, file->path, "");
+        return mismatches_end(&model, file->path, "is of another model, and does not fit this one");
+    (void)mismatches_end(&model, file->path, "");
     return status;
 }
 

@@ -44,22 +44,22 @@ static int find_param(const Graph *g, const char *name)
 /* Finds each tensor's parameter, and checks that all parameters of the model are in the file. */
 static Status match(Shrink *s)
 {
-    Mismatches fit;
+    Mismatches mismatches;
     const Graph *g = s->what->units->graph;
-    mismatches_begin(&fit);
+    mismatches_begin(&mismatches);
     s->param = mem_new((size_t)(s->file.count + 1) * sizeof *s->param);
     for (int i = 0; i < s->file.count; ++i) {
         const StoredTensor *t = &s->file.tensor[i];
         int p = s->param[i] = find_param(g, param_name(t->path));
         if (p < 0)
-            mismatches_surplus(&fit, t->path);
+            mismatches_surplus(&mismatches, t->path);
         else if (!shape_equal(t->shape, g->param[p].shape))
-            mismatches_size(&fit, t->path, t->shape, g->param[p].shape);
+            mismatches_size(&mismatches, t->path, t->shape, g->param[p].shape);
     }
     for (int p = 0; p < g->param_count; ++p)
         if (g->param[p].tied_param < 0 && !stored_param(&s->file, &g->param[p]))
-            mismatches_missing(&fit, g->param[p].name);
-    return mismatches_end(&fit, s->file.path, "does not fit the model of its configuration");
+            mismatches_missing(&mismatches, g->param[p].name);
+    return mismatches_end(&mismatches, s->file.path, "does not fit the model of its configuration");
 }
 
 static Status get_param(void *user, int param, float *plain)

@@ -209,9 +209,9 @@ static void golden(void)
 
 static void types(void)
 {
-    for (int t = 0; t < SAFE_TYPE_COUNT; ++t)
+    for (int t = 0; t < FOREIGN_TYPE_COUNT; ++t)
         CU_ASSERT_EQUAL(foreign_type_find(foreign_type_name((ForeignType)t)), t);
-    CU_ASSERT_EQUAL(foreign_type_find("F"), SAFE_TYPE_COUNT);
+    CU_ASSERT_EQUAL(foreign_type_find("F"), FOREIGN_TYPE_COUNT);
 }
 
 TEST_MAIN("safetensors", {"malformed", malformed}, {"bounds", bounds}, {"lengths", lengths},

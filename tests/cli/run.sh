@@ -240,7 +240,7 @@ starts 74 1 '--max-restarts is reached' '1 137' --max-restarts 0
 printf '0 137\n' >plan
 rm -f starts runs/fake/checkpoints/*
 background out,err "$WEFT" run -- ./fake train images.yaml run.name=fake; run=$!
-soon eval '[ "$(wc -l <starts)" = 2 ]' 2>/dev/null
+soon eval '[ "$(wc -l <starts)" = 2 ]'
 kill -TERM "$run"
 ends 'a signal between two starts' 75 'stopped as requested'
 

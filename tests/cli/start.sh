@@ -127,7 +127,7 @@ stopped_of() {
     ended 60
     holds "$1: a stopped rank ends it: 74, not $rc" test $rc = 74
     holds "$1: within seconds, not $took" test $took -lt 40
-    holds "$1: the stopped rank is named: $(cat out)" grep -Eq "error: .*while ranks (start|run): rank 1 on .* \(process $victim\) " out
+    holds "$1: the stopped rank is named: $(cat out)" grep -Eq "error: .*(while ranks run: rank 1 on .* \(process $victim\) is stopped by a signal: it (has|is) |while ranks start: rank 1 .*\(process $victim\))" out
     holds "$1: no rank is left" soon none_left "$3"
     verb=
 }

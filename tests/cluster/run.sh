@@ -22,7 +22,7 @@ says() { holds "it says '$1': $(cat err)" grep -qF -- "$1" err; }
 begin() { # NAME WORDS... for weft run
     local name=$1
     shift
-    timeout 280 "$WEFT" run --hostfile hosts "$@" -- weft train lenet.yaml run.name="$name" >out 2>err </dev/null & run=$!
+    background out,err timeout 280 "$WEFT" run --hostfile hosts "$@" -- weft train lenet.yaml run.name="$name"; run=$!
     soon another "$name" ''
 }
 ends() {
@@ -40,7 +40,7 @@ stop_starting() { # NAME SECONDS : stops rank 1 that long after its start, or ea
     local victim after=$2
     for _ in 1 2 3 4 5 6; do
         rm -rf "starts/$1"
-        timeout 280 "$WEFT" run --hostfile hosts --nnodes 2 -- weft train deep.yaml run.name="$1" >out 2>err </dev/null & run=$!
+        background out,err timeout 280 "$WEFT" run --hostfile hosts --nnodes 2 -- weft train deep.yaml run.name="$1"; run=$!
         victim=
         while [ -z "$victim" ] && kill -0 $run 2>/dev/null; do victim=$(rank_pid deep.yaml 1); done
         sleep "$after"

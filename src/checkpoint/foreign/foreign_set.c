@@ -21,7 +21,7 @@ static const struct {
     const char *name;
     int bytes;
     bool floats;
-} types[] = {SAFE_TYPES(TYPE_ROW)};
+} types[] = {FOREIGN_TYPES(TYPE_ROW)};
 
 bool foreign_is_float(const ForeignTensor *t)
 {
@@ -41,7 +41,7 @@ int foreign_type_bytes(ForeignType type)
 ForeignType foreign_type_find(const char *name)
 {
     int type = 0;
-    while (type < SAFE_TYPE_COUNT && strcmp(types[type].name, name) != 0) ++type;
+    while (type < FOREIGN_TYPE_COUNT && strcmp(types[type].name, name) != 0) ++type;
     return (ForeignType)type;
 }
 
@@ -57,7 +57,7 @@ const char *foreign_shape_text(const ForeignTensor *t, char text[128])
 
 ForeignTensor *foreign_new_tensor(ForeignSet *set)
 {
-    if (set->count == SAFE_TENSORS) return NULL;
+    if (set->count == FOREIGN_TENSORS) return NULL;
     if ((set->count & (set->count - 1)) == 0) {
         size_t room = set->count ? (size_t)set->count * 2 : 16;
         set->tensor = mem_resize(set->tensor, room * sizeof *set->tensor);
@@ -92,7 +92,7 @@ static Status open_file(ForeignFile *file)
 bool foreign_begins(const char *path)
 {
     int error = errno;
-    uint8_t head[SAFE_HEAD];
+    uint8_t head[FOREIGN_HEAD];
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     bool plain = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
@@ -130,12 +130,12 @@ static Status check_packed(const ForeignFile *file, const uint8_t *head, size_t 
 /* Opens a file and adds its tensors. Takes ownership of `path`. */
 static Status add_file(ForeignSet *set, char *path)
 {
-    uint8_t head[SAFE_HEAD];
+    uint8_t head[FOREIGN_HEAD];
     set->file = mem_resize(set->file, (size_t)(set->files + 1) * sizeof *set->file);
     ForeignFile *file = &set->file[set->files++];
     *file = (ForeignFile){.path = path, .fd = -1};
     TRY(open_file(file));
-    size_t bytes = file->bytes < SAFE_HEAD ? (size_t)file->bytes : SAFE_HEAD;
+    size_t bytes = file->bytes < FOREIGN_HEAD ? (size_t)file->bytes : FOREIGN_HEAD;
     TRY(foreign_read_at(file, head, (int64_t)bytes, 0));
     TRY(check_packed(file, head, bytes));
     int i = 0;
@@ -282,9 +282,9 @@ static void widen(ForeignType type, const void *from, float *to, int64_t n)
     const uint16_t *half = from;
     const double *wide = from;
     for (int64_t i = 0; i < n; ++i)
-        to[i] = type == SAFE_F16    ? float_of_half(half[i])
-                : type == SAFE_BF16 ? float_of_bits((uint32_t)half[i] << 16)
-                                    : (float)wide[i];
+        to[i] = type == FOREIGN_F16    ? float_of_half(half[i])
+                : type == FOREIGN_BF16 ? float_of_bits((uint32_t)half[i] << 16)
+                                       : (float)wide[i];
 }
 
 /* Reads n consecutive values from byte `at` on, as floats. */
@@ -293,7 +293,7 @@ static Status read_floats(const ForeignFile *file, ForeignType type, int64_t at,
 {
     enum { BLOCK = 1 << 16 };
     int64_t each = types[type].bytes;
-    if (type == SAFE_F32) return foreign_read_at(file, to, n * each, at);
+    if (type == FOREIGN_F32) return foreign_read_at(file, to, n * each, at);
     void *block = mem_new((size_t)(BLOCK * each));
     Status st = OK;
     for (int64_t done = 0; st == OK && done < n; done += BLOCK) {
@@ -309,7 +309,7 @@ static Status read_floats(const ForeignFile *file, ForeignType type, int64_t at,
  * first one on. */
 static void gather(const ForeignTensor *t, const float *span, float *plain)
 {
-    int64_t index[SAFE_DIMS] = {0}, at = 0;
+    int64_t index[FOREIGN_DIMS] = {0}, at = 0;
     for (int64_t i = 0; i < t->elements; ++i) {
         plain[i] = span[at];
         for (int d = t->ndim - 1; d >= 0; --d) {

@@ -6,9 +6,9 @@
 
 #include "base.h"
 
-enum { SAFE_DIMS = 8, SAFE_TENSORS = 1 << 20, SAFE_NAME_BYTES = 1024 };
+enum { FOREIGN_DIMS = 8, FOREIGN_TENSORS = 1 << 20, FOREIGN_NAME_BYTES = 1024 };
 /* element types: name, bytes of an element, and true if elements can be read as floats */
-#define SAFE_TYPES(_)                                                                              \
+#define FOREIGN_TYPES(_)                                                                           \
     _(BOOL, 1, false)                                                                              \
     _(U8, 1, false)                                                                                \
     _(I8, 1, false)                                                                                \
@@ -25,21 +25,21 @@ enum { SAFE_DIMS = 8, SAFE_TENSORS = 1 << 20, SAFE_NAME_BYTES = 1024 };
     _(I64, 8, false)                                                                               \
     _(F64, 8, true)                                                                                \
     _(C64, 8, false)
-#define SAFE_CONSTANT(name, bytes, floats) SAFE_##name,
-typedef enum ForeignType { SAFE_TYPES(SAFE_CONSTANT) SAFE_TYPE_COUNT } ForeignType;
+#define FOREIGN_CONSTANT(name, bytes, floats) FOREIGN_##name,
+typedef enum ForeignType { FOREIGN_TYPES(FOREIGN_CONSTANT) FOREIGN_TYPE_COUNT } ForeignType;
 
 typedef struct ForeignTensor {
     /* owned */
     char *name;
     ForeignType type;
     int ndim;
-    int64_t dim[SAFE_DIMS], elements;
+    int64_t dim[FOREIGN_DIMS], elements;
     /* range of bytes that has all values, counted from ForeignFile.values_at */
     int64_t begin, end;
     /* true: the values are not in row-major order without gaps, and `stride` is used */
     bool strided;
     /* number of elements between two neighbours along each dimension */
-    int64_t stride[SAFE_DIMS];
+    int64_t stride[FOREIGN_DIMS];
     /* index in ForeignSet.file of the tensor's file */
     int file;
 } ForeignTensor;
@@ -74,13 +74,13 @@ typedef struct ForeignFormat {
     const char *name;
     /* line of the format in a table of formats */
     const char *help;
-    /* returns true if a file of this format begins with these bytes (at most SAFE_HEAD) */
+    /* returns true if a file of this format begins with these bytes (at most FOREIGN_HEAD) */
     bool (*begins)(const uint8_t *head, size_t bytes);
     /* Adds the tensors of an open file, which is the last file of the set. ERR_USAGE: the file has
      * no group ForeignSet.key. ERR_DATA: the file violates the format. ERR_IO. */
     Status (*add)(ForeignSet *set, ForeignFile *file);
 } ForeignFormat;
-enum { SAFE_HEAD = 512 };
+enum { FOREIGN_HEAD = 512 };
 /* A file is read by the first row that accepts its first bytes; the last row accepts any. */
 extern const ForeignFormat *const foreign_formats[];
 extern const int foreign_format_count;
@@ -102,7 +102,7 @@ const ForeignTensor *foreign_find_tensor(const ForeignSet *set, const char *name
 bool foreign_is_float(const ForeignTensor *tensor);
 const char *foreign_type_name(ForeignType type);
 int foreign_type_bytes(ForeignType type);
-/* Returns the type of that name, or SAFE_TYPE_COUNT. */
+/* Returns the type of that name, or FOREIGN_TYPE_COUNT. */
 ForeignType foreign_type_find(const char *name);
 /* Writes the shape as text: "3x4"; "" for a single number. Returns text. */
 const char *foreign_shape_text(const ForeignTensor *tensor, char text[128]);
@@ -111,7 +111,7 @@ const char *foreign_shape_text(const ForeignTensor *tensor, char text[128]);
 Status foreign_read(const ForeignSet *set, const ForeignTensor *tensor, float *plain);
 
 /* For the formats: adds a zeroed tensor to the set's last file; returns NULL if the set has
- * SAFE_TENSORS tensors. */
+ * FOREIGN_TENSORS tensors. */
 ForeignTensor *foreign_new_tensor(ForeignSet *set);
 /* For the formats: reads `bytes` bytes at offset `at` of a file. ERR_IO: the read fails. ERR_DATA:
  * the file is shorter. */

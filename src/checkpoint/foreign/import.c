@@ -302,28 +302,28 @@ static Status describe(Import *m)
 /* Checks that the tensors fit the described model. */
 static Status check_tensors(Import *m, const Graph *graph)
 {
-    Mismatches fit;
+    Mismatches mismatches;
     bool *used = mem_new((size_t)m->count + 1);
-    mismatches_begin(&fit);
+    mismatches_begin(&mismatches);
     for (int p = 0; p < graph->param_count; ++p) {
         const Param *param = &graph->param[p];
         int k = 0;
         if (param->tied_param >= 0) continue;
         while (k < m->count && strcmp(checkpoint_leaf(m->made[k].path), param->name) != 0) ++k;
         if (k == m->count) {
-            mismatches_missing(&fit, param->name);
+            mismatches_missing(&mismatches, param->name);
             continue;
         }
         used[k] = true;
         if (!shape_equal(m->made[k].shape, param->shape))
-            mismatches_size(&fit, param->name, m->made[k].shape, param->shape);
+            mismatches_size(&mismatches, param->name, m->made[k].shape, param->shape);
     }
     for (int k = 0; k < m->count; ++k)
-        if (!used[k]) mismatches_surplus(&fit, m->made[k].path);
+        if (!used[k]) mismatches_surplus(&mismatches, m->made[k].path);
     mem_free(&used);
     char *why =
         mem_format("its tensors are not those of the model that %s describes", m->description);
-    Status st = mismatches_end(&fit, m->set.path, why);
+    Status st = mismatches_end(&mismatches, m->set.path, why);
     mem_free(&why);
     return st;
 }

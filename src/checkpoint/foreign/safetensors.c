@@ -14,7 +14,7 @@ static Status scan_type(JsonScan *s, ForeignTensor *t)
     char *word = NULL;
     TRY(json_scan_text(s, &word));
     t->type = foreign_type_find(word);
-    Status st = t->type < SAFE_TYPE_COUNT
+    Status st = t->type < FOREIGN_TYPE_COUNT
                     ? OK
                     : json_scan_fail(s, "dtype %s is none of the format's", word);
     mem_free(&word);
@@ -26,7 +26,8 @@ static Status scan_shape(JsonScan *s, ForeignTensor *t)
     bool more;
     TRY(json_scan_open(s, '[', &more));
     while (more) {
-        if (t->ndim == SAFE_DIMS) return json_scan_fail(s, "more than %d dimensions", SAFE_DIMS);
+        if (t->ndim == FOREIGN_DIMS)
+            return json_scan_fail(s, "more than %d dimensions", FOREIGN_DIMS);
         TRY(json_scan_count(s, &t->dim[t->ndim++]));
         TRY(json_scan_more(s, ']', &more));
     }
@@ -120,7 +121,7 @@ static Status scan_header(JsonScan *s, ForeignSet *set)
         } else {
             ForeignTensor *t = foreign_new_tensor(set);
             if (!t) mem_free(&name);
-            if (!t) return json_scan_fail(s, "more than %d tensors", SAFE_TENSORS);
+            if (!t) return json_scan_fail(s, "more than %d tensors", FOREIGN_TENSORS);
             t->name = name;
             TRY(scan_entry(s, t));
         }

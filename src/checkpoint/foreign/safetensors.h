@@ -11,7 +11,7 @@ typedef struct SafeEntry {
     /* borrowed */
     const char *name;
     int ndim;
-    int64_t dim[SAFE_DIMS];
+    int64_t dim[FOREIGN_DIMS];
     /* true: the tensor is a single I64, `value`; false: it has floats, from SafeOut.get */
     bool counter;
     int64_t value;

@@ -32,26 +32,27 @@ typedef struct OnnxExport {
  * and averages are ignored. *misfits: number of tensors that do not fit. */
 static Status check_params(const OnnxExport *e, const Graph *graph, int *misfits)
 {
-    Mismatches fit;
-    mismatches_begin(&fit);
+    Mismatches mismatches;
+    mismatches_begin(&mismatches);
     bool *used = mem_new((size_t)e->file.count + 1);
     for (int i = 0; i < graph->param_count; ++i) {
         const Param *p = &graph->param[i];
         if (p->tied_param >= 0) continue;
         const StoredTensor *t = stored_param(&e->file, p);
         if (!t) {
-            mismatches_missing(&fit, p->name);
+            mismatches_missing(&mismatches, p->name);
             continue;
         }
         used[t - e->file.tensor] = true;
-        if (!shape_equal(t->shape, p->shape)) mismatches_size(&fit, p->name, t->shape, p->shape);
+        if (!shape_equal(t->shape, p->shape))
+            mismatches_size(&mismatches, p->name, t->shape, p->shape);
     }
     for (int i = 0; i < e->file.count; ++i)
         if (!used[i] && checkpoint_leaf(e->file.tensor[i].path))
-            mismatches_surplus(&fit, e->file.tensor[i].path);
+            mismatches_surplus(&mismatches, e->file.tensor[i].path);
     mem_free(&used);
-    *misfits = mismatches_count(&fit);
-    return mismatches_end(&fit, e->file.path, "does not fit the model of its configuration");
+    *misfits = mismatches_count(&mismatches);
+    return mismatches_end(&mismatches, e->file.path, "does not fit the model of its configuration");
 }
 
 static Status try_classes(OnnxExport *e, int64_t classes, int *misfits)

@@ -54,7 +54,7 @@ static const PickleValue *value_at(const TorchFile *torch, int i)
  * caller. */
 static char *name_text(const PickleValue *key)
 {
-    if (key->kind != PICKLE_TEXT || key->bytes < 1 || key->bytes > SAFE_NAME_BYTES) return NULL;
+    if (key->kind != PICKLE_TEXT || key->bytes < 1 || key->bytes > FOREIGN_NAME_BYTES) return NULL;
     char *name = mem_format("%.*s", (int)key->bytes, key->text);
     bool good = (int64_t)strlen(name) == key->bytes;
     for (const unsigned char *c = (unsigned char *)name; good && *c; c += utf8_bytes(c))
@@ -190,11 +190,11 @@ static Status add_tensor(TorchFile *torch, const PickleValue *key, const TorchCa
     char *name = name_text(key);
     if (!name)
         return fail(ERR_DATA, "%s: a tensor's name is no text of 1 to %d printable bytes",
-                    torch->file->path, SAFE_NAME_BYTES);
+                    torch->file->path, FOREIGN_NAME_BYTES);
     ForeignTensor *t = foreign_new_tensor(torch->set);
     if (!t) {
         mem_free(&name);
-        return fail(ERR_DATA, "%s: more than %d tensors", torch->file->path, SAFE_TENSORS);
+        return fail(ERR_DATA, "%s: more than %d tensors", torch->file->path, FOREIGN_TENSORS);
     }
     t->name = name;
     return torch_tensor_fill(torch, call, t);

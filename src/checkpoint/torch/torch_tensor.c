@@ -19,11 +19,11 @@ enum {
 };
 #define STORAGE(name, type)                                                                        \
     {                                                                                              \
-        "torch." name "Storage", PICKLE_MAKES_OTHER, TAG_STORAGE | SAFE_##type                     \
+        "torch." name "Storage", PICKLE_MAKES_OTHER, TAG_STORAGE | FOREIGN_##type                  \
     }
 #define DTYPE(name, type)                                                                          \
     {                                                                                              \
-        "torch." name, PICKLE_MAKES_OTHER, TAG_DTYPE | SAFE_##type                                 \
+        "torch." name, PICKLE_MAKES_OTHER, TAG_DTYPE | FOREIGN_##type                              \
     }
 #define OTHER(name)                                                                                \
     {                                                                                              \
@@ -318,7 +318,7 @@ Status torch_tensor_fill(TorchFile *torch, const TorchCall *call, ForeignTensor 
     TRY(find_storage(torch, call, t, &storage));
     t->type = storage.type;
     t->ndim = size ? size->count : 0;
-    if (t->ndim > SAFE_DIMS) return refuse(torch, t, "has more than 8 dimensions");
+    if (t->ndim > FOREIGN_DIMS) return refuse(torch, t, "has more than 8 dimensions");
     if (!offset || offset->kind != PICKLE_WHOLE || offset->whole < 0 ||
         !read_sizes(torch, size, t->dim, t->ndim) ||
         !read_sizes(torch, item_of(torch, call->arguments, 3), t->stride, t->ndim))

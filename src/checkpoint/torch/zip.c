@@ -149,7 +149,7 @@ static Status member_fail(const Zip *zip, const ZipMember *m, const char *why)
  * directory. */
 static Status place_member(const Zip *zip, ZipMember *m, const Entry *e, int64_t directory)
 {
-    uint8_t local[LOCAL_BYTES], name[SAFE_NAME_BYTES];
+    uint8_t local[LOCAL_BYTES], name[FOREIGN_NAME_BYTES];
     size_t length = strlen(m->name);
     if (e->local > (uint64_t)directory || (uint64_t)directory - e->local < LOCAL_BYTES + length)
         return member_fail(zip, m, "lies outside the file");
@@ -177,7 +177,7 @@ static Status read_entry(Zip *zip, const Directory *d, const uint8_t **at, const
     uint64_t name = number(p + 28, 2), extra = number(p + 30, 2), comment = number(p + 32, 2);
     if (name + extra + comment > (uint64_t)(end - p - ENTRY_BYTES))
         return broken(zip, "its directory is damaged");
-    bool printable = name <= SAFE_NAME_BYTES;
+    bool printable = name <= FOREIGN_NAME_BYTES;
     for (uint64_t i = 0; i < name && printable; ++i) printable = !iscntrl(p[ENTRY_BYTES + i]);
     if (!printable) return broken(zip, "the name of a member is too long, or cannot be printed");
     Entry e = {.flags = number(p + 8, 2),
