@@ -193,14 +193,8 @@ typedef struct OptimRowArgs {
     /* weight decay of the rule; 0: none */
     float decay;
 } OptimRowArgs;
-/* The pass that moves the average of the parameters (train.ema) that a rule updates. The value 0 of
- * this and of the next two enums means that the table does not set the field: an error. */
-typedef enum OptimAverage {
-    AVERAGE_UNSET,
-    AVERAGE_IN_UPDATE,   /* update (optim_average_of) */
-    AVERAGE_SECOND_PASS, /* a second pass over the parameters */
-} OptimAverage;
-/* How a rule uses the scratch memory of a piece (optim_scratch_of). */
+/* How a rule uses the scratch memory of a piece (optim_scratch_of). The value 0 of this and of the
+ * next enum means that the table does not set the field: an error. */
 typedef enum OptimScratch {
     SCRATCH_UNSET,
     SCRATCH_UNUSED,
@@ -215,7 +209,7 @@ typedef enum OptimDevices {
 } OptimDevices;
 /* An update rule: one const table in its own file. The functions of each kind, in the order of
  * their calls:
- *  - elementwise rules: update.
+ *  - elementwise rules: update, or update_pieces if the backends have a function for it.
  *  - rules with norms: measure, which passes each vector whose norm is needed to optim_add_squares;
  *    then update.
  *  - rules on whole tensors: direction, which writes an elementwise result to the scratch memory;
@@ -232,7 +226,6 @@ struct OptimTable {
     /* offset in OptimConfig of the rule's momentum (a double): of momentum, or of beta1. A warm-up
      * from optim.warmup_momentum ends at this value. 0: the rule has no momentum. */
     size_t momentum_offset;
-    OptimAverage average;
     /* names of the slots in checkpoints: "momentum"; or "m" and "v" */
     const char *slot_name[OPTIM_SLOTS];
     /* Returns the number of slots needed with these constants. The member is NULL if it is always
@@ -257,8 +250,13 @@ struct OptimTable {
     /* Updates all parameters of the model, undivided, in one call; all have this rule. The member
      * is NULL if the rule updates pieces one by one. */
     void (*update_all)(Optim *optim, float *params, const float *grads);
-    /* Updates one piece. The member is NULL if the rule is only for rows, or has update_all. */
+    /* Updates one piece. A second pass then moves its average (train.ema). The member is NULL if
+     * the rule is only for rows, or has update_all or update_pieces. */
     void (*update)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
+    /* Updates `count` pieces and moves their averages. rule: the rule of all pieces, from
+     * Optim.rule. The m and v of a piece are its parts of state slots 0 and 1. The member is NULL
+     * if the rule updates pieces one by one. */
+    void (*update_pieces)(Optim *optim, const OptimRule *rule, const UpdatePiece *piece, int count);
     /* row_state returns the layout of a row's state. row_update updates one row of a sparse table,
      * with weight decay. It is called only for rows whose ids occur in the step and, in mode async,
      * for pieces of dense parameters (src/table/async.c). Each call runs on one thread. Both are
@@ -330,6 +328,8 @@ struct Optim {
     /* pieces in the form in which update gets them: adjacent ones are joined if the rule permits,
      * [joined_count]; owned */
     OptimPiece *joined;
+    /* memory for the arguments of update_pieces, [joined_count]; owned */
+    UpdatePiece *update_piece;
     int joined_statistic_count;
     /* pieces of running statistics, adjacent ones joined, [joined_statistic_count]; owned */
     OptimPiece *joined_statistic;

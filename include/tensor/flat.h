@@ -24,30 +24,43 @@ typedef struct Average {
     float *to;
     float rate;
 } Average;
+/* The arrays of a piece of the parameters, which an update changes as one, each with n elements. */
+typedef struct UpdatePiece {
+    /* w: parameters; g: gradient, which does not change */
+    float *w;
+    const float *g;
+    /* state: SGD has its momentum in m, and does not use v; Adam has its moments in m and v */
+    float *m, *v;
+    /* the piece's average (Average.to); NULL: there is none */
+    float *average;
+    int64_t n;
+    float weight_decay;
+} UpdatePiece;
 /* Arguments of FlatTable.sgd. */
 typedef struct SgdArgs {
     /* grad_scale: factor by which g is multiplied first */
-    float lr, momentum, weight_decay, grad_scale;
+    float lr, momentum, grad_scale;
+    /* Average.rate of all pieces */
+    float average_rate;
     /* nesterov: true for Nesterov momentum. m_is_empty: true if m has no value yet; the update then
      * sets m to g. */
     bool nesterov, m_is_empty;
-    Average average;
-    /* values that replace lr, grad_scale, momentum and the average's rate, in the backend's memory;
-     * NULL: the fields above are used */
+    /* values that replace lr, grad_scale, momentum and average_rate, in the backend's memory; NULL:
+     * the fields above are used */
     const UpdateNumbers *numbers;
 } SgdArgs;
 /* Arguments of FlatTable.adam and FlatTable.adam_direction. */
 typedef struct AdamArgs {
     /* grad_scale: factor by which g is multiplied first */
-    float lr, beta1, beta2, eps, weight_decay, grad_scale;
+    float lr, beta1, beta2, eps, grad_scale;
+    /* Average.rate of all pieces; adam_direction does not use it, because it does not change w */
+    float average_rate;
     /* bias corrections after t updates: correct1 = 1 - beta1^t, correct2 = 1 - beta2^t */
     float correct1, correct2;
     /* true: weight decay is decoupled from the gradient (AdamW) */
     bool decoupled;
-    /* moved by adam only: adam_direction does not change w */
-    Average average;
-    /* values that replace lr, beta1, grad_scale, both corrections and the average's rate; NULL: the
-     * fields above are used */
+    /* values that replace lr, beta1, grad_scale, both corrections and average_rate, in the
+     * backend's memory; NULL: the fields above are used */
     const UpdateNumbers *numbers;
 } AdamArgs;
 /* A product of matrices: out[m][n] = sum over k of a[m][k] b[k][n], or of a[m][k] b[n][k] if
@@ -160,16 +173,16 @@ typedef struct FlatTable {
                          const int64_t *first, int count);
     /* Makes an update of SGD with PyTorch's formula: g += wd w; m = momentum m + g (if
      * a->m_is_empty: m = g); w -= lr (if a->nesterov: g + momentum m, else m). If momentum is 0, m
-     * is not used and may be NULL. g in memory does not change. */
-    void (*sgd)(Stream *s, const SgdArgs *a, float *w, const float *g, float *m, int64_t n);
+     * is not used and may be NULL. g in memory does not change. piece: `count` pieces, which do not
+     * overlap; on a GPU one launch updates many of them. The array is read before the call
+     * returns. */
+    void (*sgd)(Stream *s, const SgdArgs *a, const UpdatePiece *piece, int count);
     /* Makes an update of Adam or AdamW with PyTorch's formulas (Kingma & Ba 2015; Loshchilov &
-     * Hutter 2019). */
-    void (*adam)(Stream *s, const AdamArgs *a, float *w, const float *g, float *m, float *v,
-                 int64_t n);
-    /* Computes LAMB's direction (You et al. 2020): updates m and v; u = mhat / (sqrt(vhat) + eps) +
-     * wd w. */
-    void (*adam_direction)(Stream *s, const AdamArgs *a, float *u, const float *w, const float *g,
-                           float *m, float *v, int64_t n);
+     * Hutter 2019). piece, count: as for sgd. */
+    void (*adam)(Stream *s, const AdamArgs *a, const UpdatePiece *piece, int count);
+    /* Computes LAMB's direction (You et al. 2020) for one piece: updates m and v, not w; u = mhat /
+     * (sqrt(vhat) + eps) + wd w. u: piece->n floats. */
+    void (*adam_direction)(Stream *s, const AdamArgs *a, float *u, const UpdatePiece *piece);
     /* Moves only the average, after other calls have changed w. numbers: NULL, or has the rate that
      * replaces average.rate. */
     void (*average)(Stream *s, Average average, const UpdateNumbers *numbers, const float *w,

@@ -57,7 +57,6 @@ const OptimTable optim_adagrad = {
          .defaults = "eps=1e-10"},
     .slots = 1,
     .slot_name = {"sum_of_squares"},
-    .average = AVERAGE_SECOND_PASS,
     .scratch = SCRATCH_UNUSED,
     .devices = DEVICES_CPU,
     .update = update,

@@ -64,7 +64,6 @@ const OptimTable optim_adagrad_row = {
              .help = "adagrad with one state value per row; only for sparse tables",
              .uses = "eps",
              .defaults = "eps=1e-10"},
-    .average = AVERAGE_SECOND_PASS,
     .scratch = SCRATCH_UNUSED,
     .devices = DEVICES_CPU,
     .check_tensor = check_tensor,

@@ -20,9 +20,8 @@ void adam_corrections(const Optim *optim, const OptimRule *rule, float *first, f
     corrections(rule, rule->momentum, (double)optim->step, first, second);
 }
 
-/* Returns the kernel's arguments, with the constant beta1 and without corrections. */
-static AdamArgs make_args(const OptimRule *rule, float lr, float weight_decay, float grad_scale,
-                          bool decoupled)
+/* Returns the kernel's arguments, with the constant beta1, without corrections and average. */
+static AdamArgs make_args(const OptimRule *rule, float lr, float grad_scale, bool decoupled)
 {
     const OptimConfig *constants = rule->constants;
     return (AdamArgs){
@@ -30,28 +29,27 @@ static AdamArgs make_args(const OptimRule *rule, float lr, float weight_decay, f
         .beta1 = (float)constants->beta1,
         .beta2 = (float)constants->beta2,
         .eps = (float)constants->eps,
-        .weight_decay = weight_decay,
         .grad_scale = grad_scale,
         .decoupled = decoupled,
     };
 }
 
-AdamArgs adam_args(const Optim *optim, const OptimPiece *piece, const OptimArgs *a, bool decoupled)
+AdamArgs adam_args(const Optim *optim, const OptimRule *rule, bool decoupled)
 {
-    AdamArgs args = make_args(piece->rule, a->lr, optim_decay(piece), a->grad_scale, decoupled);
-    args.beta1 = piece->rule->momentum;
-    args.numbers = optim_numbers_of(optim, piece);
-    adam_corrections(optim, piece->rule, &args.correct1, &args.correct2);
+    AdamArgs args = make_args(rule, optim_lr_of(optim, rule), optim->scale, decoupled);
+    args.beta1 = rule->momentum;
+    args.average_rate = optim->average_rate;
+    args.numbers = optim_numbers_of(optim, rule);
+    adam_corrections(optim, rule, &args.correct1, &args.correct2);
     return args;
 }
 
-void adam_step(Optim *optim, const OptimPiece *piece, const OptimArgs *a, bool decoupled)
+void adam_step(Optim *optim, const OptimRule *rule, const UpdatePiece *piece, int count,
+               bool decoupled)
 {
-    AdamArgs args = adam_args(optim, piece, a, decoupled);
-    args.average = optim_average_of(optim, piece);
+    const AdamArgs args = adam_args(optim, rule, decoupled);
     Stream *s = optim->backend->table->stream(optim->backend);
-    optim->backend->table->flat->adam(s, &args, a->w, a->g, optim_slot(optim, 0, piece),
-                                      optim_slot(optim, 1, piece), piece->elements);
+    optim->backend->table->flat->adam(s, &args, piece, count);
 }
 
 RowState adam_row_state(const OptimConfig *constants, int width)
@@ -65,15 +63,17 @@ RowState adam_row_state(const OptimConfig *constants, int width)
 void adam_row_step(const OptimRule *rule, const OptimRowArgs *a, bool decoupled)
 {
     float *m = a->state, *v = m + a->width, *count = v + a->width;
-    AdamArgs args = make_args(rule, a->lr, a->decay, a->grad_scale, decoupled);
+    AdamArgs args = make_args(rule, a->lr, a->grad_scale, decoupled);
+    const UpdatePiece row = {
+        .w = a->w, .g = a->g, .m = m, .v = v, .n = a->width, .weight_decay = a->decay};
     *count += 1;
     corrections(rule, args.beta1, (double)*count, &args.correct1, &args.correct2);
-    backend_cpu.flat->adam(NULL, &args, a->w, a->g, m, v, a->width);
+    backend_cpu.flat->adam(NULL, &args, &row, 1);
 }
 
-static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
+static void update_pieces(Optim *optim, const OptimRule *rule, const UpdatePiece *piece, int count)
 {
-    adam_step(optim, piece, a, /* decoupled */ false);
+    adam_step(optim, rule, piece, count, /* decoupled */ false);
 }
 
 static void row_update(const OptimRule *rule, const OptimRowArgs *a)
@@ -88,10 +88,9 @@ const OptimTable optim_adam = {
     .slots = 2,
     .slot_name = {"m", "v"},
     .momentum_offset = offsetof(OptimConfig, beta1),
-    .average = AVERAGE_IN_UPDATE,
     .scratch = SCRATCH_UNUSED,
     .devices = DEVICES_ALL,
-    .update = update,
+    .update_pieces = update_pieces,
     .row_state = adam_row_state,
     .row_update = row_update,
 };

@@ -1,9 +1,9 @@
 /* AdamW (Loshchilov & Hutter 2019, "Decoupled weight decay regularization"), as in PyTorch. */
 #include "rules.h"
 
-static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
+static void update_pieces(Optim *optim, const OptimRule *rule, const UpdatePiece *piece, int count)
 {
-    adam_step(optim, piece, a, /* decoupled */ true);
+    adam_step(optim, rule, piece, count, /* decoupled */ true);
 }
 
 static void row_update(const OptimRule *rule, const OptimRowArgs *a)
@@ -18,10 +18,9 @@ const OptimTable optim_adamw = {
     .slots = 2,
     .slot_name = {"m", "v"},
     .momentum_offset = offsetof(OptimConfig, beta1),
-    .average = AVERAGE_IN_UPDATE,
     .scratch = SCRATCH_UNUSED,
     .devices = DEVICES_ALL,
-    .update = update,
+    .update_pieces = update_pieces,
     .row_state = adam_row_state,
     .row_update = row_update,
 };

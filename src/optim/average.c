@@ -1,7 +1,7 @@
 /* train.ema: the exponential moving average of parameters and running statistics. The average is
  * stored in an arena like that of a state slot, and sharded in the same way. Rules with
- * AVERAGE_IN_UPDATE move the average in their own pass over the parameters. For other rules, and
- * for running statistics, a second pass moves it (FlatTable.average). The average of a frozen
+ * update_pieces move the average in their own pass over the parameters. For other rules, and for
+ * running statistics, a second pass moves it (FlatTable.average). The average of a frozen
  * parameter is the parameter itself, so it is not stored. */
 #include "rules.h"
 
@@ -15,19 +15,18 @@ void optim_average_start_update(Optim *optim)
     optim->average_rate = (float)(1 - decay);
 }
 
-Average optim_average_of(const Optim *optim, const OptimPiece *piece)
+float *optim_average_of(const Optim *optim, const OptimPiece *piece)
 {
-    if (optim->uses) optim->uses->average = true;
-    if (!optim->average) return (Average){0};
-    return (Average){.to = optim->average + piece->average_offset, .rate = optim->average_rate};
+    return optim->average ? optim->average + piece->average_offset : NULL;
 }
 
 void optim_average_piece(Optim *optim, const OptimPiece *piece, const float *params)
 {
     const BackendTable *table = optim->backend->table;
-    if (optim->average)
-        table->flat->average(table->stream(optim->backend), optim_average_of(optim, piece),
-                             optim->numbers, params + piece->value_offset, piece->elements);
+    const Average average = {optim_average_of(optim, piece), optim->average_rate};
+    if (average.to)
+        table->flat->average(table->stream(optim->backend), average, optim->numbers,
+                             params + piece->value_offset, piece->elements);
 }
 
 void optim_average_begin_piece(Optim *optim, int piece, const float *params)

@@ -76,7 +76,6 @@ const OptimTable optim_ftrl = {
              .uses = "l1 l2 beta"},
     .slots = 2,
     .slot_name = {"ftrl_z", "ftrl_n"},
-    .average = AVERAGE_SECOND_PASS,
     .scratch = SCRATCH_UNUSED,
     .devices = DEVICES_CPU,
     .update = update,

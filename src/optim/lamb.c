@@ -7,11 +7,10 @@
 static void measure(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
     Stream *s = optim->backend->table->stream(optim->backend);
-    AdamArgs args = adam_args(optim, piece, a, /* decoupled */ true);
+    const AdamArgs args = adam_args(optim, piece->rule, /* decoupled */ true);
+    const UpdatePiece part = optim_update_piece(optim, piece, a);
     float *u = optim_scratch_of(optim, piece);
-    optim->backend->table->flat->adam_direction(s, &args, u, a->w, a->g,
-                                                optim_slot(optim, 0, piece),
-                                                optim_slot(optim, 1, piece), piece->elements);
+    optim->backend->table->flat->adam_direction(s, &args, u, &part);
     optim_add_squares(optim, 0, piece, a->w);
     optim_add_squares(optim, 1, piece, u);
 }
@@ -34,7 +33,6 @@ const OptimTable optim_lamb = {
     .slots = 2,
     .slot_name = {"m", "v"},
     .momentum_offset = offsetof(OptimConfig, beta1),
-    .average = AVERAGE_SECOND_PASS,
     .scratch = SCRATCH_MEASURE,
     .devices = DEVICES_ALL,
     .norms = 2,

@@ -27,17 +27,17 @@ static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
     const OptimConfig *constants = piece->rule->constants;
     double rate = (double)a->lr * local_rate(piece, a);
-    SgdArgs args = {
+    const SgdArgs args = {
         .lr = 1.0f,
         .momentum = piece->rule->momentum,
-        .weight_decay = (float)(rate * (double)optim_decay(piece)),
         .grad_scale = (float)(rate * (double)a->grad_scale),
         .nesterov = constants->nesterov,
         .m_is_empty = optim->is_first_update,
     };
+    UpdatePiece part = optim_update_piece(optim, piece, a);
+    part.weight_decay = (float)(rate * (double)optim_decay(piece));
     Stream *s = optim->backend->table->stream(optim->backend);
-    optim->backend->table->flat->sgd(s, &args, a->w, a->g, optim_slot(optim, 0, piece),
-                                     piece->elements);
+    optim->backend->table->flat->sgd(s, &args, &part, 1);
 }
 
 const OptimTable optim_lars = {
@@ -47,7 +47,6 @@ const OptimTable optim_lars = {
     .slots = 1,
     .slot_name = {"momentum"},
     .momentum_offset = offsetof(OptimConfig, momentum),
-    .average = AVERAGE_SECOND_PASS,
     .scratch = SCRATCH_UNUSED,
     .devices = DEVICES_ALL,
     .norms = 2,

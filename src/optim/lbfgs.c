@@ -224,7 +224,6 @@ const OptimTable optim_lbfgs = {
                   "lbfgs_s6",       "lbfgs_y6",   "lbfgs_s7",  "lbfgs_y7", "lbfgs_s8", "lbfgs_y8",
                   "lbfgs_s9",       "lbfgs_y9",   "lbfgs_s10", "lbfgs_y10"},
     .slots_used = slots_used,
-    .average = AVERAGE_SECOND_PASS,
     .scratch = SCRATCH_UNUSED,
     .devices = DEVICES_CPU,
     .update_all = together,

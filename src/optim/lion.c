@@ -44,7 +44,6 @@ const OptimTable optim_lion = {
     .slots = 1,
     .slot_name = {"lion_momentum"},
     .momentum_offset = offsetof(OptimConfig, beta1),
-    .average = AVERAGE_SECOND_PASS,
     .scratch = SCRATCH_UNUSED,
     .devices = DEVICES_CPU,
     .update = update,

@@ -216,7 +216,6 @@ const OptimTable optim_muon = {
     .slots = 1,
     .slot_name = {"muon_momentum"},
     .momentum_offset = offsetof(OptimConfig, momentum),
-    .average = AVERAGE_SECOND_PASS,
     .scratch = SCRATCH_DIRECTION,
     .devices = DEVICES_CPU,
     .check_tensor = check_tensor,

@@ -360,6 +360,7 @@ static void free_lists(Optim **optim)
     mem_free(&o->chunk);
     mem_free(&o->joined);
     mem_free(&o->joined_statistic);
+    mem_free(&o->update_piece);
     mem_free(&o->rule);
     mem_free(optim);
 }
@@ -392,6 +393,7 @@ static Status make(Optim **optim, const Config *config, Backend *backend, const 
     if (st != OK) free_lists(optim);
     TRY(st);
     o->joined = join_pieces(o, 0, o->range_count, &o->joined_count);
+    o->update_piece = mem_new((size_t)(o->joined_count + 1) * sizeof *o->update_piece);
     o->joined_statistic =
         join_pieces(o, o->range_count, o->averaged_count, &o->joined_statistic_count);
     make_memory(o);
@@ -473,9 +475,21 @@ float optim_decay(const OptimPiece *piece)
     return piece->decay ? (float)piece->rule->constants->weight_decay : 0.0f;
 }
 
-const UpdateNumbers *optim_numbers_of(const Optim *optim, const OptimPiece *piece)
+const UpdateNumbers *optim_numbers_of(const Optim *optim, const OptimRule *rule)
 {
-    return optim->numbers ? optim->numbers + (piece->rule - optim->rule) : NULL;
+    return optim->numbers ? optim->numbers + (rule - optim->rule) : NULL;
+}
+
+UpdatePiece optim_update_piece(const Optim *optim, const OptimPiece *piece, const OptimArgs *args)
+{
+    const OptimTable *table = piece->rule->table;
+    return (UpdatePiece){.w = args->w,
+                         .g = args->g,
+                         .m = table->slots > 0 ? optim_slot(optim, 0, piece) : NULL,
+                         .v = table->slots > 1 ? optim_slot(optim, 1, piece) : NULL,
+                         .average = table->update_pieces ? optim_average_of(optim, piece) : NULL,
+                         .n = piece->elements,
+                         .weight_decay = optim_decay(piece)};
 }
 
 void optim_each(const Optim *optim, const OptimPiece *piece, ElementBody body, const void *args,

@@ -26,14 +26,17 @@ Status optim_rule_check(const OptimTable *t)
     const bool whole = t->whole && t->direction && t->work_floats && t->norms == 0;
     const bool none = !t->whole && !t->direction && !t->work_floats;
     const char *lacks =
-        !t->word.help                                    ? ".word.help is not given"
-        : !t->average                                    ? ".average is not given"
-        : !t->scratch                                    ? ".scratch is not given"
-        : !t->devices                                    ? ".devices is not given"
-        : !t->update && !t->row_update && !t->update_all ? ".update is not given"
+        !t->word.help ? ".word.help is not given"
+        : !t->scratch ? ".scratch is not given"
+        : !t->devices ? ".devices is not given"
+        : !t->update && !t->row_update && !t->update_all && !t->update_pieces
+            ? ".update is not given"
         : t->update_all && (t->update || t->row_update || t->norms > 0 || !none)
             ? ".update_all goes without .update, .row_update, .norms and .whole"
         : t->slots < 0 || t->slots > OPTIM_SLOTS ? ".slots is above OPTIM_SLOTS"
+        : t->update_pieces && (t->update || t->update_all || t->norms > 0 || !none)
+            ? ".update_pieces goes without .update, .update_all, .norms and .whole"
+        : t->update_pieces && t->slots > 2       ? ".update_pieces goes with at most two .slots"
         : t->norms < 0 || t->norms > OPTIM_NORMS ? ".norms is above OPTIM_NORMS"
         : (t->norms > 0) != (t->measure != NULL) ? ".norms and .measure go together"
         : !whole && !none     ? ".direction, .whole and .work_floats go together, without .norms"
@@ -51,24 +54,53 @@ Status optim_rule_check(const OptimTable *t)
  * not. */
 static const char *uses_lack(const OptimTable *t, const OptimUses *uses)
 {
-    const bool averages = t->average == AVERAGE_IN_UPDATE;
     return uses->scratch && t->scratch == SCRATCH_UNUSED
                ? ".scratch is SCRATCH_UNUSED, but the rule uses the scratch memory"
            : !uses->scratch && t->scratch != SCRATCH_UNUSED
                ? ".scratch is not SCRATCH_UNUSED, but the rule uses no scratch memory"
-           : uses->average && !averages
-               ? ".average is AVERAGE_SECOND_PASS, but update moves the average"
-           : !uses->average && averages
-               ? ".average is AVERAGE_IN_UPDATE, but update does not move the average"
            : uses->each && t->devices != DEVICES_CPU
                ? ".devices is not DEVICES_CPU, but optim_each needs parameters in host memory"
                : NULL;
 }
 
+enum { CHECK_FLOATS = 16 };
+
+/* Runs update_pieces on a piece whose state and average are 0. Both must be different from 0
+ * afterwards, and other memory must not. */
+static Status check_update_pieces(const OptimTable *t, Backend *backend)
+{
+    float w[CHECK_FLOATS], g[CHECK_FLOATS], slot[2][CHECK_FLOATS] = {0},
+                                            average[CHECK_FLOATS] = {0};
+    for (int i = 0; i < CHECK_FLOATS; ++i) w[i] = g[i] = 1;
+    const OptimConfig constants = {.lr = 1, .beta1 = 0.5, .beta2 = 0.5, .eps = 1};
+    OptimRule rule = {
+        .table = t, .constants = &constants, .lr_ratio = 1, .slots = t->slots, .momentum = 0.5f};
+    Optim optim = {.table = t,
+                   .backend = backend,
+                   .rule_count = 1,
+                   .rule = &rule,
+                   .step = 1,
+                   .is_first_update = true,
+                   .lr = 0.5f,
+                   .scale = 1,
+                   .average_rate = 0.5f};
+    const UpdatePiece piece = {
+        .w = w, .g = g, .m = slot[0], .v = slot[1], .average = average, .n = CHECK_FLOATS};
+    t->update_pieces(&optim, &rule, &piece, 1);
+    for (int s = 0; s < 2; ++s)
+        if ((s < t->slots) != (slot[s][0] != 0))
+            return fail(ERR_BUG, "optimizer %s: .slots is %d, but update_pieces uses %s slot %d",
+                        t->word.word, t->slots, s < t->slots ? "no" : "state", s);
+    return row_check("optimizer", t->word.word,
+                     average[0] != 0 ? NULL : "update_pieces does not move the average");
+}
+
 Status optim_slots_check(const OptimTable *t, Backend *backend)
 {
-    if ((!t->update && !t->update_all) || !backend->table->host_memory) return OK;
-    enum { FLOATS = 16 };
+    if (!backend->table->host_memory) return OK;
+    if (t->update_pieces) return check_update_pieces(t, backend);
+    if (!t->update && !t->update_all) return OK;
+    enum { FLOATS = CHECK_FLOATS };
     OptimUses uses = {0};
     float w[FLOATS] = {0}, g[FLOATS] = {0};
     double sums[OPTIM_NORMS] = {0}, norm[OPTIM_NORMS] = {1, 1};

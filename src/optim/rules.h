@@ -10,8 +10,6 @@ typedef struct OptimUses {
     unsigned slots;
     /* true: optim_scratch_of was called */
     bool scratch;
-    /* true: optim_average_of was called */
-    bool average;
     /* true: optim_each was called */
     bool each;
 } OptimUses;
@@ -32,17 +30,19 @@ double optim_momentum_at(const OptimRule *rule, double warm);
 /* Returns ERR_CONFIG if optim.warmup_bias_lr or optim.warmup_momentum is set without a warm-up, or
  * if optim.warmup_momentum is set and no rule has a momentum above 0 (curves.c). */
 Status warmup_check(const Config *config);
-/* Returns the place and the rate of the piece's average; .to is NULL without train.ema
- * (average.c). */
-Average optim_average_of(const Optim *optim, const OptimPiece *piece);
-/* Moves the average of a piece in a pass of its own, for rules with AVERAGE_SECOND_PASS and for
+/* Returns the piece's part of the average; NULL without train.ema (average.c). */
+float *optim_average_of(const Optim *optim, const OptimPiece *piece);
+/* Moves the average of a piece in a pass of its own, for rules without update_pieces and for
  * running statistics. */
 void optim_average_piece(Optim *optim, const OptimPiece *piece, const float *params);
 /* Sets Optim.average_rate for the update that has begun. */
 void optim_average_start_update(Optim *optim);
-/* Returns the numbers of the current update for the piece's rule, in memory that queued work reads;
+/* Returns the numbers of the rule in the update that has begun, in memory that queued work reads;
  * NULL if the backend does not record work. */
-const UpdateNumbers *optim_numbers_of(const Optim *optim, const OptimPiece *piece);
+const UpdateNumbers *optim_numbers_of(const Optim *optim, const OptimRule *rule);
+/* Returns the arrays of a piece for a function of FlatTable: m and v are its parts of state slots 0
+ * and 1, or NULL. The average is NULL if the rule has no update_pieces. */
+UpdatePiece optim_update_piece(const Optim *optim, const OptimPiece *piece, const OptimArgs *args);
 /* Computes the sum of squares of each chunk of x, float[piece->elements], for OptimArgs.norm[set].
  * A rule's measure calls it. piece: an entry of Optim.piece. */
 void optim_add_squares(Optim *optim, int set, const OptimPiece *piece, const float *x);
@@ -60,11 +60,11 @@ static inline float *optim_read_only(const float *x)
 /* Sets *first to 1 - beta1^t and *second to 1 - beta2^t, where t is the number of the update that
  * has begun. */
 void adam_corrections(const Optim *optim, const OptimRule *rule, float *first, float *second);
-/* Returns the arguments of Adam's kernel for the update that has begun, without an average. */
-AdamArgs adam_args(const Optim *optim, const OptimPiece *piece, const OptimArgs *args,
-                   bool decoupled);
-/* Updates a piece by Adam or AdamW. */
-void adam_step(Optim *optim, const OptimPiece *piece, const OptimArgs *args, bool decoupled);
+/* Returns the arguments of Adam's kernel for the update that has begun. */
+AdamArgs adam_args(const Optim *optim, const OptimRule *rule, bool decoupled);
+/* OptimTable.update_pieces of Adam and AdamW. */
+void adam_step(Optim *optim, const OptimRule *rule, const UpdatePiece *piece, int count,
+               bool decoupled);
 /* OptimTable.row_state and .row_update of Adam and AdamW. The state is m, v and the number of the
  * row's updates. */
 RowState adam_row_state(const OptimConfig *constants, int width);

@@ -6,22 +6,19 @@ static int slots_used(const OptimConfig *constants)
     return constants->momentum == 0 ? 0 : 1;
 }
 
-static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
+static void update_pieces(Optim *optim, const OptimRule *rule, const UpdatePiece *piece, int count)
 {
-    const OptimConfig *constants = piece->rule->constants;
-    SgdArgs args = {
-        .lr = a->lr,
-        .momentum = piece->rule->momentum,
-        .weight_decay = optim_decay(piece),
-        .grad_scale = a->grad_scale,
-        .nesterov = constants->nesterov,
+    const SgdArgs args = {
+        .lr = optim_lr_of(optim, rule),
+        .momentum = rule->momentum,
+        .grad_scale = optim->scale,
+        .average_rate = optim->average_rate,
+        .nesterov = rule->constants->nesterov,
         .m_is_empty = optim->is_first_update,
-        .average = optim_average_of(optim, piece),
-        .numbers = optim_numbers_of(optim, piece),
+        .numbers = optim_numbers_of(optim, rule),
     };
     Stream *s = optim->backend->table->stream(optim->backend);
-    optim->backend->table->flat->sgd(s, &args, a->w, a->g, optim_slot(optim, 0, piece),
-                                     piece->elements);
+    optim->backend->table->flat->sgd(s, &args, piece, count);
 }
 
 /* Refuses momentum for sparse tables, since it would move rows whose ids do not occur in the
@@ -45,8 +42,9 @@ static RowState row_state(const OptimConfig *constants, int width)
 static void row_update(const OptimRule *rule, const OptimRowArgs *a)
 {
     (void)rule;
-    SgdArgs args = {.lr = a->lr, .weight_decay = a->decay, .grad_scale = a->grad_scale};
-    backend_cpu.flat->sgd(NULL, &args, a->w, a->g, NULL, a->width);
+    const SgdArgs args = {.lr = a->lr, .grad_scale = a->grad_scale};
+    const UpdatePiece row = {.w = a->w, .g = a->g, .n = a->width, .weight_decay = a->decay};
+    backend_cpu.flat->sgd(NULL, &args, &row, 1);
 }
 
 const OptimTable optim_sgd = {
@@ -55,11 +53,10 @@ const OptimTable optim_sgd = {
     .slot_name = {"momentum"},
     .slots_used = slots_used,
     .momentum_offset = offsetof(OptimConfig, momentum),
-    .average = AVERAGE_IN_UPDATE,
     .scratch = SCRATCH_UNUSED,
     .devices = DEVICES_ALL,
     .check_tensor = check_tensor,
-    .update = update,
+    .update_pieces = update_pieces,
     .row_state = row_state,
     .row_update = row_update,
 };

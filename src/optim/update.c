@@ -161,7 +161,7 @@ static OptimArgs args_of(const Step *step, const OptimPiece *piece)
                        .grad_scale = step->optim->scale};
 }
 
-/* Updates a piece, and moves its average. */
+/* Updates a piece of a rule with update, and moves its average. */
 static void update_piece(const Step *step, const OptimPiece *piece, const OptimArgs *args)
 {
     const OptimTable *table = piece->rule->table;
@@ -169,8 +169,7 @@ static void update_piece(const Step *step, const OptimPiece *piece, const OptimA
         optim_step_whole(step->optim, piece, args);
     else
         table->update(step->optim, piece, args);
-    if (table->average == AVERAGE_SECOND_PASS)
-        optim_average_piece(step->optim, piece, step->params);
+    optim_average_piece(step->optim, piece, step->params);
 }
 
 /* Returns whether the range's rule needs norms. */
@@ -219,15 +218,32 @@ static void step_ranges(const Step *step, int first, int last)
     }
 }
 
+/* Updates the pieces of a rule that has update_pieces. */
+static void step_rule(const Step *step, const OptimRule *rule)
+{
+    Optim *optim = step->optim;
+    int count = 0;
+    for (int i = 0; i < optim->joined_count; ++i) {
+        const OptimPiece *piece = &optim->joined[i];
+        if (piece->rule != rule) continue;
+        const OptimArgs args = args_of(step, piece);
+        optim->update_piece[count++] = optim_update_piece(optim, piece, &args);
+    }
+    if (count > 0) rule->table->update_pieces(optim, rule, optim->update_piece, count);
+}
+
 /* Updates the pieces whose rule needs neither norms nor whole tensors, and moves the averages of
  * running statistics. */
 static void step_runs(const Step *step)
 {
     Optim *optim = step->optim;
+    for (int i = 0; i < optim->rule_count; ++i)
+        if (optim->rule[i].table->update_pieces) step_rule(step, &optim->rule[i]);
     for (int i = 0; i < optim->joined_count; ++i) {
         const OptimTable *table = optim->joined[i].rule->table;
-        OptimArgs args = args_of(step, &optim->joined[i]);
-        if (table->norms == 0 && !table->whole) update_piece(step, &optim->joined[i], &args);
+        if (table->update_pieces || table->norms > 0 || table->whole) continue;
+        const OptimArgs args = args_of(step, &optim->joined[i]);
+        update_piece(step, &optim->joined[i], &args);
     }
     for (int i = 0; i < optim->joined_statistic_count; ++i)
         optim_average_piece(optim, &optim->joined_statistic[i], step->params);

@@ -179,8 +179,11 @@ static void rules(void)
     table.row_state = NULL;
     refused_rule(table, "optimizer adam: .row_state and .row_update go together");
     table = rule_of("adam");
-    table.average = AVERAGE_UNSET;
-    refused_rule(table, "optimizer adam: .average is not given");
+    table.update = rule_of("lion").update;
+    refused_rule(table, "optimizer adam: .update_pieces goes without .update");
+    table = rule_of("adam");
+    table.slots = 3, table.slot_name[2] = "third";
+    refused_rule(table, "optimizer adam: .update_pieces goes with at most two .slots");
     table = rule_of("adam");
     table.scratch = SCRATCH_UNSET;
     refused_rule(table, "optimizer adam: .scratch is not given");
@@ -201,6 +204,14 @@ static void rules(void)
     refused_rule(table, "optimizer muon: .update is not given");
 }
 
+/* An update of SGD that forgets the average. */
+static void without_average(Optim *optim, const OptimRule *rule, const UpdatePiece *piece,
+                            int count)
+{
+    (void)optim, (void)rule;
+    for (int i = 0; i < count; ++i) piece[i].m[0] = piece[i].g[0];
+}
+
 /* The fields of each rule agree with the memory and the functions that the rule uses. */
 static void slots(void)
 {
@@ -211,7 +222,14 @@ static void slots(void)
     OptimTable table = rule_of("adam");
     table.slots = 1;
     CHECK_FAILS(optim_slots_check(&table, backend), ERR_BUG,
-                "optimizer adam: .slots is 1, but update uses state slot 1");
+                "optimizer adam: .slots is 1, but update_pieces uses state slot 1");
+    table = rule_of("sgd");
+    table.slots = 2;
+    CHECK_FAILS(optim_slots_check(&table, backend), ERR_BUG,
+                "optimizer sgd: .slots is 2, but update_pieces uses no slot 1");
+    table.slots = 1, table.update_pieces = without_average;
+    CHECK_FAILS(optim_slots_check(&table, backend), ERR_BUG,
+                "optimizer sgd: update_pieces does not move the average");
     table = rule_of("lion");
     table.slots = 2;
     CHECK_FAILS(optim_slots_check(&table, backend), ERR_BUG,
@@ -224,14 +242,6 @@ static void slots(void)
     table.scratch = SCRATCH_MEASURE;
     CHECK_FAILS(optim_slots_check(&table, backend), ERR_BUG,
                 "optimizer lars: .scratch is not SCRATCH_UNUSED, but the rule uses no");
-    table = rule_of("adamw");
-    table.average = AVERAGE_SECOND_PASS;
-    CHECK_FAILS(optim_slots_check(&table, backend), ERR_BUG,
-                "optimizer adamw: .average is AVERAGE_SECOND_PASS, but update moves");
-    table = rule_of("lion");
-    table.average = AVERAGE_IN_UPDATE;
-    CHECK_FAILS(optim_slots_check(&table, backend), ERR_BUG,
-                "optimizer lion: .average is AVERAGE_IN_UPDATE, but update does not move");
     table = rule_of("lion");
     table.devices = DEVICES_ALL;
     CHECK_FAILS(optim_slots_check(&table, backend), ERR_BUG,

@@ -247,48 +247,89 @@ static void test_copy_rows(void)
     rig_release(&rig, from, far + width);
 }
 
+/* Cuts the first four arrays, and the average in the last one, into PIECES pieces of different
+ * lengths, some of them empty, with and without weight decay. aligned: true if all pieces begin at
+ * multiples of 16 bytes. */
+enum { PIECES = 150 };
+static void cut(UpdatePiece piece[PIECES], float **v, bool average, bool aligned)
+{
+    int64_t from = 0;
+    for (int i = 0; i < PIECES; ++i) {
+        const int64_t left = ELEMENTS - from, length = i * 37 % 160;
+        const int64_t n = i + 1 == PIECES || length > left ? left : length;
+        piece[i] = (UpdatePiece){.w = v[0] + from,
+                                 .g = v[1] + from,
+                                 .m = v[2] + from,
+                                 .v = v[3] + from,
+                                 .average = average ? v[4] + from : NULL,
+                                 .n = n,
+                                 .weight_decay = 0.01f * (float)(i % 3)};
+        from += aligned ? (n + 3) / 4 * 4 : n;
+        if (from > ELEMENTS) from = ELEMENTS;
+    }
+}
+
+/* How test_flat_updates divides the arrays. */
+typedef enum Cut { CUT_NONE, CUT_ALIGNED, CUT_ANYWHERE, CUTS } Cut;
+
+/* Runs update number `rule` on the CPU and on the GPU, and compares them. */
+static void check_update(int rule, Cut kind)
+{
+    SgdArgs sgd = {.lr = 0.1f,
+                   .momentum = rule == 6 ? 0 : 0.9f,
+                   .grad_scale = 0.5f,
+                   .average_rate = 0.25f,
+                   .nesterov = rule & 1,
+                   .m_is_empty = rule & 2};
+    AdamArgs adam = {.lr = 0.01f,
+                     .beta1 = 0.9f,
+                     .beta2 = 0.99f,
+                     .eps = 1e-3f,
+                     .grad_scale = 2,
+                     .average_rate = 0.25f,
+                     .correct1 = 0.19f,
+                     .correct2 = 0.0199f,
+                     .decoupled = rule == 5};
+    Arrays a;
+    arrays_new(&a);
+    for (int d = 0; d < 2; ++d) {
+        const FlatTable *f = d ? gpu->table->flat : cpu->table->flat;
+        Stream *s = d ? gpu->table->stream(gpu) : cpu->table->stream(cpu);
+        float **v = d ? a.device : a.host;
+        UpdatePiece piece[PIECES] = {{.w = v[0],
+                                      .g = v[1],
+                                      .m = rule == 6 ? NULL : v[2],
+                                      .v = v[3],
+                                      .average = rule & 1 ? v[4] : NULL,
+                                      .n = ELEMENTS,
+                                      .weight_decay = 0.01f}};
+        long before = 0, after = 0, empty;
+        if (kind != CUT_NONE) cut(piece, v, rule & 1, kind == CUT_ALIGNED);
+        if (emulate_counts) emulate_counts(&before, &empty);
+        if (rule == 4 || rule == 5)
+            f->adam(s, &adam, piece, kind == CUT_NONE ? 1 : PIECES);
+        else if (rule == 7)
+            f->adam_direction(s, &adam, v[4], piece);
+        else
+            f->sgd(s, &sgd, piece, kind == CUT_NONE ? 1 : PIECES);
+        if (emulate_counts) emulate_counts(&after, &empty);
+        /* a launch updates up to 64 pieces */
+        if (d && emulate_counts) CU_ASSERT(after - before <= (kind == CUT_NONE ? 1 : 3));
+    }
+    arrays_check(&a,
+                 rule == 4 || rule == 5 ? "adam"
+                 : rule == 7            ? "adam_direction"
+                                        : "sgd",
+                 allowed.elementwise);
+}
+
+/* SGD with rules 0 to 3 (Nesterov momentum, first updates) and 6 (without momentum), Adam with 4
+ * and 5, a direction with 7. Odd rules also update an average, in the last array. */
 static void test_flat_updates(void)
 {
-    const FlatTable *f[2] = {cpu->table->flat, gpu->table->flat};
-    Stream *s[2] = {cpu->table->stream(cpu), gpu->table->stream(gpu)};
-    for (int rule = 0; rule < 8; ++rule) {
-        SgdArgs sgd = {.lr = 0.1f,
-                       .momentum = rule == 6 ? 0 : 0.9f,
-                       .weight_decay = 0.01f,
-                       .grad_scale = 0.5f,
-                       .nesterov = rule & 1,
-                       .m_is_empty = rule & 2};
-        AdamArgs adam = {.lr = 0.01f,
-                         .beta1 = 0.9f,
-                         .beta2 = 0.99f,
-                         .eps = 1e-3f,
-                         .weight_decay = 0.1f,
-                         .grad_scale = 2,
-                         .correct1 = 0.19f,
-                         .correct2 = 0.0199f,
-                         .decoupled = rule == 5};
-        Arrays a;
-        arrays_new(&a);
-        for (int d = 0; d < 2; ++d) {
-            float **v = d ? a.device : a.host;
-            /* odd rules also update an average, in the last array */
-            sgd.average = adam.average = (Average){.to = rule & 1 ? v[4] : NULL, .rate = 0.25f};
-            if (rule == 7) adam.average.to = NULL;
-            if (rule < 4)
-                f[d]->sgd(s[d], &sgd, v[0], v[1], v[2], ELEMENTS);
-            else if (rule < 6)
-                f[d]->adam(s[d], &adam, v[0], v[1], v[2], v[3], ELEMENTS);
-            else if (rule == 6)
-                f[d]->sgd(s[d], &sgd, v[0], v[1], NULL, ELEMENTS);
-            else
-                f[d]->adam_direction(s[d], &adam, v[0], v[0], v[1], v[2], v[3], ELEMENTS);
-        }
-        arrays_check(&a,
-                     rule < 4 || rule == 6 ? "sgd"
-                     : rule < 6            ? "adam"
-                                           : "adam_direction",
-                     allowed.elementwise);
-    }
+    for (int rule = 0; rule < 8; ++rule)
+        for (Cut kind = 0; kind < CUTS; ++kind)
+            if (kind == CUT_NONE || rule != 7) check_update(rule, kind);
 }
 
 /* Updates of the average without an optimizer, with the rate in the arguments or in the backend's

@@ -104,7 +104,7 @@ static bool rows_only(int rule)
 {
     Config config = {.optim.name = rule};
     const OptimTable *table = optim_rule(&config, 0).table;
-    return !table->update && !table->update_all;
+    return !table->update && !table->update_pieces && !table->update_all;
 }
 
 static void every_case(void)

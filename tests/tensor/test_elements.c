@@ -29,7 +29,6 @@ static const AdamArgs adam = {.lr = 0.01f,
                               .beta1 = 0.9f,
                               .beta2 = 0.999f,
                               .eps = 1e-8f,
-                              .weight_decay = 0.1f,
                               .grad_scale = 0.7f,
                               .correct1 = 0.1f,
                               .correct2 = 0.001f};
@@ -56,18 +55,18 @@ static void run_floats(Elements *e, int kernel, int64_t i, int64_t n)
     float *out = (float *)(void *)e->out + i, *a = e->f[0] + i, *b = e->f[1] + i, *c = e->f[2] + i,
           *d = e->f[3] + i;
     AdamArgs decoupled = adam;
+    const UpdatePiece piece = {.w = a, .g = b, .m = c, .v = d, .n = n, .weight_decay = 0.1f};
     SgdArgs sgd = {.lr = 0.1f,
                    .momentum = 0.9f,
-                   .weight_decay = 0.01f,
                    .grad_scale = 0.7f,
                    .nesterov = kernel == SGD,
                    .m_is_empty = kernel == SGD_FIRST};
     decoupled.decoupled = true;
     if (kernel == SCALE_ADD) s->scale_add(a, 0.3f, b, 0.7f, n);
-    if (kernel == SGD || kernel == SGD_FIRST) s->sgd(&sgd, a, b, c, n);
-    if (kernel == ADAM) s->adam(&adam, a, b, c, d, n);
-    if (kernel == ADAMW) s->adam(&decoupled, a, b, c, d, n);
-    if (kernel == DIRECTION) s->adam_direction(&decoupled, out, a, b, c, d, n);
+    if (kernel == SGD || kernel == SGD_FIRST) s->sgd(&sgd, &piece);
+    if (kernel == ADAM) s->adam(&adam, &piece);
+    if (kernel == ADAMW) s->adam(&decoupled, &piece);
+    if (kernel == DIRECTION) s->adam_direction(&decoupled, out, &piece);
     if (kernel == DROPOUT)
         s->dropout(rng_key(1, RNG_TEST, 2, 3), (uint64_t)i, (int)n, 1 << 22, 1.25f, out, 1);
 }

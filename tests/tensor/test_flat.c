@@ -40,13 +40,12 @@ static void close_flat(Flat *f)
 
 /* One call of each operation on elements [from, from + n) of the four ranges. */
 typedef void (*Work)(const Flat *f, int64_t from, int64_t n);
-static const SgdArgs SGD = {
-    .lr = 0.1f, .momentum = 0.9f, .weight_decay = 0.01f, .grad_scale = 0.5f};
+static const float DECAY = 0.01f;
+static const SgdArgs SGD = {.lr = 0.1f, .momentum = 0.9f, .grad_scale = 0.5f};
 static const AdamArgs ADAM = {.lr = 0.1f,
                               .beta1 = 0.9f,
                               .beta2 = 0.99f,
                               .eps = 1e-6f,
-                              .weight_decay = 0.01f,
                               .grad_scale = 0.5f,
                               .correct1 = 0.19f,
                               .correct2 = 0.0199f};
@@ -59,12 +58,23 @@ static void scale_work(const Flat *f, int64_t from, int64_t n)
 {
     f->t->scale_add(f->s, f->v[0] + from, 0.3f, f->v[1] + from, 0.7f, n);
 }
+/* Returns elements [from, from + n) of the four ranges as a piece of parameters. */
+static UpdatePiece piece_of(const Flat *f, int64_t from, int64_t n)
+{
+    return (UpdatePiece){.w = f->v[0] + from,
+                         .g = f->v[1] + from,
+                         .m = f->v[2] + from,
+                         .v = f->v[3] + from,
+                         .n = n,
+                         .weight_decay = DECAY};
+}
 static void sgd_with(const Flat *f, int64_t from, int64_t n, bool first, bool nesterov)
 {
     SgdArgs a = SGD;
     a.m_is_empty = first;
     a.nesterov = nesterov;
-    f->t->sgd(f->s, &a, f->v[0] + from, f->v[1] + from, f->v[2] + from, n);
+    const UpdatePiece piece = piece_of(f, from, n);
+    f->t->sgd(f->s, &a, &piece, 1);
 }
 static void sgd_work(const Flat *f, int64_t from, int64_t n)
 {
@@ -86,24 +96,30 @@ static void plain_sgd_work(const Flat *f, int64_t from, int64_t n)
 {
     SgdArgs a = SGD;
     a.momentum = 0;
-    f->t->sgd(f->s, &a, f->v[0] + from, f->v[1] + from, NULL, n);
+    UpdatePiece piece = piece_of(f, from, n);
+    piece.m = piece.v = NULL;
+    f->t->sgd(f->s, &a, &piece, 1);
 }
 static void adam_work(const Flat *f, int64_t from, int64_t n)
 {
-    f->t->adam(f->s, &ADAM, f->v[0] + from, f->v[1] + from, f->v[2] + from, f->v[3] + from, n);
+    const UpdatePiece piece = piece_of(f, from, n);
+    f->t->adam(f->s, &ADAM, &piece, 1);
 }
 static void adamw_work(const Flat *f, int64_t from, int64_t n)
 {
     AdamArgs a = ADAM;
     a.decoupled = true;
-    f->t->adam(f->s, &a, f->v[0] + from, f->v[1] + from, f->v[2] + from, f->v[3] + from, n);
+    /* two pieces in one call */
+    const UpdatePiece piece[] = {piece_of(f, from, n / 3), piece_of(f, from + n / 3, n - n / 3)};
+    f->t->adam(f->s, &a, piece, 2);
 }
 /* The direction is written to range 0, whose old values serve as weights through a copy in range
  * 1. */
 static void lamb_work(const Flat *f, int64_t from, int64_t n)
 {
-    f->t->adam_direction(f->s, &ADAM, f->v[0] + from, f->v[1] + from, f->v[1] + from,
-                         f->v[2] + from, f->v[3] + from, n);
+    UpdatePiece piece = piece_of(f, from, n);
+    piece.w = f->v[1] + from;
+    f->t->adam_direction(f->s, &ADAM, f->v[0] + from, &piece);
 }
 
 /* The expected result of each operation for one element, in double: changes v[0..3] in place. */
@@ -118,7 +134,7 @@ static void scale_scalar(double v[])
 }
 static double sgd_gradient(const double v[])
 {
-    return (double)SGD.grad_scale * v[1] + (double)SGD.weight_decay * v[0];
+    return (double)SGD.grad_scale * v[1] + (double)DECAY * v[0];
 }
 static void sgd_scalar(double v[])
 {
@@ -156,19 +172,19 @@ static double ratio(const double v[])
 }
 static void adam_scalar(double v[])
 {
-    moments(v, (double)ADAM.grad_scale * v[1] + (double)ADAM.weight_decay * v[0]);
+    moments(v, (double)ADAM.grad_scale * v[1] + (double)DECAY * v[0]);
     v[0] -= (double)ADAM.lr * ratio(v);
 }
 static void adamw_scalar(double v[])
 {
-    v[0] *= 1 - (double)ADAM.lr * (double)ADAM.weight_decay;
+    v[0] *= 1 - (double)ADAM.lr * (double)DECAY;
     moments(v, (double)ADAM.grad_scale * v[1]);
     v[0] -= (double)ADAM.lr * ratio(v);
 }
 static void lamb_scalar(double v[])
 {
     moments(v, (double)ADAM.grad_scale * v[1]);
-    v[0] = ratio(v) + (double)ADAM.weight_decay * v[1];
+    v[0] = ratio(v) + (double)DECAY * v[1];
 }
 
 static const struct {

@@ -16,12 +16,23 @@ typedef struct Flat {
     double *sums;
 } Flat;
 
+static UpdatePiece piece_of(const Flat *f, Average average)
+{
+    return (UpdatePiece){.w = f->array[0],
+                         .g = f->array[1],
+                         .m = f->array[2],
+                         .v = f->array[3],
+                         .average = average.to,
+                         .n = f->n,
+                         .weight_decay = 1e-4f};
+}
+
 static void sgd_update(const Flat *f, Average average)
 {
     const SgdArgs a = {
-        .lr = 1e-6f, .momentum = 0.9f, .weight_decay = 1e-4f, .grad_scale = 1, .average = average};
-    f->backend->table->flat->sgd(f->backend->table->stream(f->backend), &a, f->array[0],
-                                 f->array[1], f->array[2], f->n);
+        .lr = 1e-6f, .momentum = 0.9f, .grad_scale = 1, .average_rate = average.rate};
+    const UpdatePiece piece = piece_of(f, average);
+    f->backend->table->flat->sgd(f->backend->table->stream(f->backend), &a, &piece, 1);
 }
 
 /* Returns arguments by which an update also makes array[4] a moving average of the parameters,
@@ -43,12 +54,11 @@ static void sgd_ema(void *user)
 
 static AdamArgs adam_args(Average average)
 {
-    return (AdamArgs){.average = average,
+    return (AdamArgs){.average_rate = average.rate,
                       .lr = 1e-6f,
                       .beta1 = 0.9f,
                       .beta2 = 0.999f,
                       .eps = 1e-8f,
-                      .weight_decay = 1e-4f,
                       .grad_scale = 1,
                       .correct1 = 0.1f,
                       .correct2 = 1e-3f,
@@ -58,8 +68,8 @@ static AdamArgs adam_args(Average average)
 static void adamw_update(const Flat *f, Average average)
 {
     const AdamArgs a = adam_args(average);
-    f->backend->table->flat->adam(f->backend->table->stream(f->backend), &a, f->array[0],
-                                  f->array[1], f->array[2], f->array[3], f->n);
+    const UpdatePiece piece = piece_of(f, average);
+    f->backend->table->flat->adam(f->backend->table->stream(f->backend), &a, &piece, 1);
 }
 
 static void adamw(void *user)
@@ -76,9 +86,9 @@ static void lamb(void *user)
 {
     const Flat *f = user;
     const AdamArgs a = adam_args((Average){0});
+    const UpdatePiece piece = piece_of(f, (Average){0});
     f->backend->table->flat->adam_direction(f->backend->table->stream(f->backend), &a, f->array[4],
-                                            f->array[0], f->array[1], f->array[2], f->array[3],
-                                            f->n);
+                                            &piece);
 }
 
 static void norm(void *user)

@@ -7,10 +7,10 @@
 #include <string.h>
 
 typedef struct FlatTask {
-    /* arguments of an update: SgdArgs, AdamArgs or Average */
+    /* arguments of an update: UpdateTask or Average */
     const void *args;
     /* arrays that are written; each operation sets those that it uses */
-    float *out[4];
+    float *out[2];
     /* arrays that are only read */
     const float *in_a, *in_b;
     /* add_bf16: the result */
@@ -259,78 +259,100 @@ static void flat_swap(Stream *s, float *a, float *b, int64_t n)
     flat_run(swap_body, (FlatTask){.out = {a, b}, .n = n});
 }
 
-/* Returns the number of elements in a part of an update, if a thread has n elements. With an
- * average, a thread updates the parameters and the average of one part, then those of the next
- * part: a part is then still in the first-level cache when its average is updated. Without an
- * average, all n elements are one part. */
-static int64_t part_elements(Average average, int64_t n)
+/* An update of one piece. */
+typedef struct UpdateTask {
+    /* SgdArgs or AdamArgs */
+    const void *args;
+    const UpdatePiece *piece;
+    Average average;
+    /* adam_direction: the direction */
+    float *u;
+} UpdateTask;
+
+/* Returns elements r.from .. r.from + r.n - 1 of the piece. */
+static UpdatePiece piece_range(const UpdatePiece *piece, Range r)
 {
-    enum { PART = 1024 };
-    return average.to && n > PART ? PART : n;
+    UpdatePiece part = *piece;
+    part.w += r.from;
+    part.g += r.from;
+    if (part.m) part.m += r.from;
+    if (part.v) part.v += r.from;
+    part.n = r.n;
+    return part;
 }
 
-/* Returns a part of the range `all`: from its element number `at` on, `part` elements, or fewer at
- * the end. */
-static Range part_of(Range all, int64_t at, int64_t part)
+/* Calls `update` for elements `all` of the piece, then moves their average. With an average, both
+ * are done for one part of the elements after the other: a part is then still in the first-level
+ * cache when its average is moved. */
+static void update_range(const UpdateTask *t, Range all,
+                         void (*update)(const void *args, const UpdatePiece *part))
 {
-    return (Range){.from = all.from + at, .n = all.n - at < part ? all.n - at : part};
+    enum { PART = 1024 };
+    const int64_t most = t->average.to ? PART : all.n;
+    for (int64_t at = 0; at < all.n; at += most) {
+        const Range r = {.from = all.from + at, .n = all.n - at < most ? all.n - at : most};
+        const UpdatePiece part = piece_range(t->piece, r);
+        update(t->args, &part);
+        average_range(t->average, t->piece->w, r);
+    }
+}
+
+static void update_run(WorkBody body, const UpdateTask *t)
+{
+    flat_run(body, (FlatTask){.args = t, .n = t->piece->n});
+}
+
+static void sgd_part(const void *args, const UpdatePiece *part)
+{
+    simd_table(DTYPE_F32)->sgd(args, part);
 }
 
 static void sgd_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
-    const SgdArgs *args = t->args;
-    const Range all = range_of(t, begin, end);
-    const int64_t part = part_elements(args->average, all.n);
-    for (int64_t at = 0; at < all.n; at += part) {
-        const Range r = part_of(all, at, part);
-        float *m = t->out[1] ? t->out[1] + r.from : NULL;
-        simd_table(DTYPE_F32)->sgd(args, t->out[0] + r.from, t->in_a + r.from, m, r.n);
-        average_range(args->average, t->out[0], r);
-    }
+    update_range(t->args, range_of(t, begin, end), sgd_part);
 }
 
-static void flat_sgd(Stream *s, const SgdArgs *a, float *w, const float *g, float *m, int64_t n)
+static void flat_sgd(Stream *s, const SgdArgs *a, const UpdatePiece *piece, int count)
 {
     (void)s;
-    flat_run(sgd_body, (FlatTask){.args = a, .out = {w, m}, .in_a = g, .n = n});
+    for (int i = 0; i < count; ++i)
+        update_run(sgd_body,
+                   &(UpdateTask){a, &piece[i], {piece[i].average, a->average_rate}, NULL});
+}
+
+static void adam_part(const void *args, const UpdatePiece *part)
+{
+    simd_table(DTYPE_F32)->adam(args, part);
 }
 
 static void adam_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
-    const AdamArgs *args = t->args;
-    const Range all = range_of(t, begin, end);
-    const int64_t part = part_elements(args->average, all.n);
-    for (int64_t at = 0; at < all.n; at += part) {
-        const Range r = part_of(all, at, part);
-        simd_table(DTYPE_F32)->adam(args, t->out[0] + r.from, t->in_a + r.from, t->out[1] + r.from,
-                                    t->out[2] + r.from, r.n);
-        average_range(args->average, t->out[0], r);
-    }
+    update_range(t->args, range_of(t, begin, end), adam_part);
 }
 
-static void flat_adam(Stream *s, const AdamArgs *a, float *w, const float *g, float *m, float *v,
-                      int64_t n)
+static void flat_adam(Stream *s, const AdamArgs *a, const UpdatePiece *piece, int count)
 {
     (void)s;
-    flat_run(adam_body, (FlatTask){.args = a, .out = {w, m, v}, .in_a = g, .n = n});
+    for (int i = 0; i < count; ++i)
+        update_run(adam_body,
+                   &(UpdateTask){a, &piece[i], {piece[i].average, a->average_rate}, NULL});
 }
 
 static void direction_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
-    Range r = range_of(t, begin, end);
-    simd_table(DTYPE_F32)->adam_direction(t->args, t->out[0] + r.from, t->in_b + r.from,
-                                          t->in_a + r.from, t->out[1] + r.from, t->out[2] + r.from,
-                                          r.n);
+    const UpdateTask *update = t->args;
+    const Range r = range_of(t, begin, end);
+    const UpdatePiece part = piece_range(update->piece, r);
+    simd_table(DTYPE_F32)->adam_direction(update->args, update->u + r.from, &part);
 }
 
-static void flat_adam_direction(Stream *s, const AdamArgs *a, float *u, const float *w,
-                                const float *g, float *m, float *v, int64_t n)
+static void flat_adam_direction(Stream *s, const AdamArgs *a, float *u, const UpdatePiece *piece)
 {
     (void)s;
-    flat_run(direction_body, (FlatTask){.args = a, .out = {u, m, v}, .in_a = g, .in_b = w, .n = n});
+    update_run(direction_body, &(UpdateTask){.args = a, .piece = piece, .u = u});
 }
 
 static void flat_put(Stream *s, void *to, const void *from, size_t bytes)

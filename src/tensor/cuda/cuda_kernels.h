@@ -87,19 +87,10 @@ cudaError_t launch_exact_chunk_squares(cudaStream_t stream, SquareSum *out, cons
 cudaError_t launch_chunk_squares(cudaStream_t stream, double *out, const float *x,
                                  const FlatChunk *chunk, int64_t count);
 cudaError_t launch_find_not_finite(cudaStream_t stream, float *found, const float *x, int64_t n);
-cudaError_t launch_sgd(cudaStream_t stream, SgdArgs a, float *w, const float *g, float *m,
-                       int64_t n);
-
-typedef struct AdamRun {
-    AdamArgs args;
-    /* true: writes LAMB's direction to `out`; false: updates the weights, and `out` is `w` */
-    bool writes_direction;
-    float *out;
-    const float *w, *g;
-    float *m, *v;
-    int64_t n;
-} AdamRun;
-cudaError_t launch_adam(cudaStream_t stream, AdamRun run);
+cudaError_t launch_sgd(cudaStream_t stream, SgdArgs a, const UpdatePiece *piece, int count);
+/* u: NULL: updates the weights; else writes LAMB's direction of the only piece to u */
+cudaError_t launch_adam(cudaStream_t stream, AdamArgs a, float *u, const UpdatePiece *piece,
+                        int count);
 cudaError_t launch_average(cudaStream_t stream, Average average, const UpdateNumbers *numbers,
                            const float *w, int64_t n);
 cudaError_t launch_swap(cudaStream_t stream, float *a, float *b, int64_t n);

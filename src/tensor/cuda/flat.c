@@ -1,5 +1,5 @@
 /* The functions of FlatTable on the GPU: work on flat ranges of memory. Each function queues at
- * most one kernel. */
+ * most one kernel, except updates of more than UPDATE_PIECES pieces (flat.cu). */
 #include "cuda.h"
 
 static void flat_fill(Stream *s, float *to, float value, int64_t n)
@@ -69,24 +69,19 @@ static void flat_join_squares(Stream *s, SquareSum *out, double *value, const Sq
     cuda_check(launch_join_squares(s->handle, out, value, x, first, count), "kernel join_squares");
 }
 
-static void flat_sgd(Stream *s, const SgdArgs *a, float *w, const float *g, float *m, int64_t n)
+static void flat_sgd(Stream *s, const SgdArgs *a, const UpdatePiece *piece, int count)
 {
-    cuda_check(launch_sgd(s->handle, *a, w, g, m, n), "kernel sgd");
+    cuda_check(launch_sgd(s->handle, *a, piece, count), "kernel sgd");
 }
 
-static void flat_adam(Stream *s, const AdamArgs *a, float *w, const float *g, float *m, float *v,
-                      int64_t n)
+static void flat_adam(Stream *s, const AdamArgs *a, const UpdatePiece *piece, int count)
 {
-    AdamRun run = {.args = *a, .out = w, .w = w, .g = g, .m = m, .v = v, .n = n};
-    cuda_check(launch_adam(s->handle, run), "kernel adam");
+    cuda_check(launch_adam(s->handle, *a, NULL, piece, count), "kernel adam");
 }
 
-static void flat_adam_direction(Stream *s, const AdamArgs *a, float *u, const float *w,
-                                const float *g, float *m, float *v, int64_t n)
+static void flat_adam_direction(Stream *s, const AdamArgs *a, float *u, const UpdatePiece *piece)
 {
-    AdamRun run = {
-        .args = *a, .writes_direction = true, .out = u, .w = w, .g = g, .m = m, .v = v, .n = n};
-    cuda_check(launch_adam(s->handle, run), "kernel adam_direction");
+    cuda_check(launch_adam(s->handle, *a, u, piece, 1), "kernel adam_direction");
 }
 
 static void flat_average(Stream *s, Average average, const UpdateNumbers *numbers, const float *w,

@@ -176,7 +176,7 @@ static __device__ __forceinline__ SgdArgs with_step_numbers(SgdArgs a)
     a.lr = a.numbers->lr;
     a.grad_scale = a.numbers->grad_scale;
     a.momentum = a.numbers->momentum;
-    a.average.rate = a.numbers->average_rate;
+    a.average_rate = a.numbers->average_rate;
     return a;
 }
 
@@ -186,7 +186,7 @@ static __device__ __forceinline__ AdamArgs with_step_numbers(AdamArgs a)
     a.lr = a.numbers->lr;
     a.grad_scale = a.numbers->grad_scale;
     a.beta1 = a.numbers->momentum;
-    a.average.rate = a.numbers->average_rate;
+    a.average_rate = a.numbers->average_rate;
     a.correct1 = a.numbers->correct1;
     a.correct2 = a.numbers->correct2;
     return a;
@@ -247,26 +247,49 @@ template <int COUNT> static __global__ void swap_kernel(float *a, float *b, int6
     b[i] = from_a;
 }
 
-typedef struct SgdRun {
-    SgdArgs args;
-    float *w, *m;
-    const float *g;
-    int64_t n;
-} SgdRun;
+/* largest number of pieces of one launch */
+enum { UPDATE_PIECES = 64 };
+/* The pieces that a launch updates, each with blocks of its own: the launches of small pieces would
+ * take longer than their work. The list is an argument of the kernel, which CUDA copies at the
+ * call. */
+typedef struct UpdateList {
+    int count;
+    /* first_block[i]: number of blocks of the pieces before piece i */
+    unsigned first_block[UPDATE_PIECES + 1];
+    UpdatePiece piece[UPDATE_PIECES];
+} UpdateList;
+static_assert(sizeof(UpdateList) + sizeof(AdamArgs) + sizeof(float *) <= 4096,
+              "a kernel has at most 4096 bytes of arguments");
+
+/* Returns the piece of this block. *i: number of this thread in the piece. */
+static __device__ __forceinline__ const UpdatePiece &piece_of_block(const UpdateList &list,
+                                                                    int64_t *i)
+{
+    int at = 0;
+    for (int end = list.count; end - at > 1;) {
+        const int middle = (at + end) / 2;
+        if (list.first_block[middle] <= blockIdx.x)
+            at = middle;
+        else
+            end = middle;
+    }
+    *i = (int64_t)(blockIdx.x - list.first_block[at]) * THREADS + threadIdx.x;
+    return list.piece[at];
+}
 
 /* Updates elements i .. i + COUNT - 1. */
 template <int COUNT>
-static __device__ __forceinline__ void sgd_elements(const SgdRun &run, int64_t i)
+static __device__ __forceinline__ void sgd_elements(const SgdArgs &a, const UpdatePiece &piece,
+                                                    int64_t i)
 {
-    const SgdArgs a = with_step_numbers(run.args);
     float w[COUNT], g[COUNT], m[COUNT];
     bool has_momentum = a.momentum != 0;
-    read_floats<COUNT, true>(w, run.w + i);
-    read_floats<COUNT, true>(g, run.g + i);
-    if (has_momentum && !a.m_is_empty) read_floats<COUNT, true>(m, run.m + i);
+    read_floats<COUNT, true>(w, piece.w + i);
+    read_floats<COUNT, true>(g, piece.g + i);
+    if (has_momentum && !a.m_is_empty) read_floats<COUNT, true>(m, piece.m + i);
 #pragma unroll
     for (int k = 0; k < COUNT; ++k) {
-        float step = __fmaf_rn(g[k], a.grad_scale, a.weight_decay * w[k]);
+        float step = __fmaf_rn(g[k], a.grad_scale, piece.weight_decay * w[k]);
         if (has_momentum) {
             float velocity = a.m_is_empty ? step : __fmaf_rn(a.momentum, m[k], step);
             m[k] = velocity;
@@ -274,55 +297,59 @@ static __device__ __forceinline__ void sgd_elements(const SgdRun &run, int64_t i
         }
         w[k] = __fmaf_rn(-a.lr, step, w[k]);
     }
-    if (has_momentum) write_floats<COUNT, true>(run.m + i, m);
-    write_floats<COUNT, true>(run.w + i, w);
-    if (a.average.to) average_elements<COUNT>(a.average, w, i);
+    if (has_momentum) write_floats<COUNT, true>(piece.m + i, m);
+    write_floats<COUNT, true>(piece.w + i, w);
+    if (piece.average) average_elements<COUNT>({piece.average, a.average_rate}, w, i);
 }
 
-/* Each thread updates COUNT elements. Each of the first n % COUNT threads also updates one of the
- * last n % COUNT elements. */
-template <int COUNT> static __global__ void sgd_kernel(SgdRun run)
+/* Each thread updates COUNT elements of a piece. Each of the first n % COUNT threads of the piece
+ * also updates one of its last n % COUNT elements. */
+template <int COUNT> static __global__ void sgd_kernel(SgdArgs args, UpdateList list)
 {
-    int64_t i = element();
-    if (i < run.n / COUNT) sgd_elements<COUNT>(run, i * COUNT);
-    if (i < run.n % COUNT) sgd_elements<1>(run, run.n / COUNT * COUNT + i);
+    int64_t i;
+    const UpdatePiece &piece = piece_of_block(list, &i);
+    const SgdArgs a = with_step_numbers(args);
+    if (i < piece.n / COUNT) sgd_elements<COUNT>(a, piece, i * COUNT);
+    if (i < piece.n % COUNT) sgd_elements<1>(a, piece, piece.n / COUNT * COUNT + i);
 }
 
+/* u: as in launch_adam */
 template <int COUNT>
-static __device__ __forceinline__ void adam_elements(const AdamRun &run, int64_t i)
+static __device__ __forceinline__ void adam_elements(const AdamArgs &a, float *u,
+                                                     const UpdatePiece &piece, int64_t i)
 {
-    const AdamArgs a = with_step_numbers(run.args);
     float w[COUNT], g[COUNT], m[COUNT], v[COUNT], out[COUNT];
-    read_floats<COUNT, true>(w, run.w + i);
-    read_floats<COUNT, true>(g, run.g + i);
-    read_floats<COUNT, true>(m, run.m + i);
-    read_floats<COUNT, true>(v, run.v + i);
+    read_floats<COUNT, true>(w, piece.w + i);
+    read_floats<COUNT, true>(g, piece.g + i);
+    read_floats<COUNT, true>(m, piece.m + i);
+    read_floats<COUNT, true>(v, piece.v + i);
 #pragma unroll
     for (int k = 0; k < COUNT; ++k) {
         float weight = w[k], gradient = g[k] * a.grad_scale;
-        if (!run.writes_direction && !a.decoupled)
-            gradient = __fmaf_rn(a.weight_decay, weight, gradient);
+        if (!u && !a.decoupled) gradient = __fmaf_rn(piece.weight_decay, weight, gradient);
         m[k] = __fmaf_rn(a.beta1, m[k], (1 - a.beta1) * gradient);
         v[k] = __fmaf_rn(a.beta2, v[k], (1 - a.beta2) * gradient * gradient);
-        float u = (m[k] / a.correct1) / (sqrtf(v[k] / a.correct2) + a.eps);
-        if (run.writes_direction) {
-            out[k] = __fmaf_rn(a.weight_decay, weight, u);
+        float direction = (m[k] / a.correct1) / (sqrtf(v[k] / a.correct2) + a.eps);
+        if (u) {
+            out[k] = __fmaf_rn(piece.weight_decay, weight, direction);
         } else {
-            if (a.decoupled) weight *= __fmaf_rn(-a.lr, a.weight_decay, 1);
-            out[k] = __fmaf_rn(-a.lr, u, weight);
+            if (a.decoupled) weight *= __fmaf_rn(-a.lr, piece.weight_decay, 1);
+            out[k] = __fmaf_rn(-a.lr, direction, weight);
         }
     }
-    write_floats<COUNT, true>(run.m + i, m);
-    write_floats<COUNT, true>(run.v + i, v);
-    write_floats<COUNT, true>(run.out + i, out);
-    if (a.average.to) average_elements<COUNT>(a.average, out, i);
+    write_floats<COUNT, true>(piece.m + i, m);
+    write_floats<COUNT, true>(piece.v + i, v);
+    write_floats<COUNT, true>((u ? u : piece.w) + i, out);
+    if (piece.average && !u) average_elements<COUNT>({piece.average, a.average_rate}, out, i);
 }
 
-template <int COUNT> static __global__ void adam_kernel(AdamRun run)
+template <int COUNT> static __global__ void adam_kernel(AdamArgs args, float *u, UpdateList list)
 {
-    int64_t i = element();
-    if (i < run.n / COUNT) adam_elements<COUNT>(run, i * COUNT);
-    if (i < run.n % COUNT) adam_elements<1>(run, run.n / COUNT * COUNT + i);
+    int64_t i;
+    const UpdatePiece &piece = piece_of_block(list, &i);
+    const AdamArgs a = with_step_numbers(args);
+    if (i < piece.n / COUNT) adam_elements<COUNT>(a, u, piece, i * COUNT);
+    if (i < piece.n % COUNT) adam_elements<1>(a, u, piece, piece.n / COUNT * COUNT + i);
 }
 
 /* Adds elements i .. i + COUNT - 1 of all slices, in the order of the slices. */
@@ -428,24 +455,51 @@ cudaError_t launch_find_not_finite(cudaStream_t stream, float *found, const floa
     return cudaGetLastError();
 }
 
-cudaError_t launch_sgd(cudaStream_t stream, SgdArgs a, float *w, const float *g, float *m,
-                       int64_t n)
+/* Calls launch(blocks, list, aligned) for lists of at most UPDATE_PIECES pieces, which cover all
+ * pieces that have elements. aligned: true if u and all arrays of the list's pieces are aligned to
+ * packs, so that a thread updates E elements; else it updates one. */
+template <class F>
+static void in_lists(const float *u, const UpdatePiece *piece, int count, F launch)
 {
-    SgdRun run = {a, w, m, g, n};
-    if (n > 0 && aligned_to_packs(w, g, m, a.average.to))
-        sgd_kernel<E><<<blocks_for(n, THREADS * E), THREADS, 0, stream>>>(run);
-    else if (n > 0)
-        sgd_kernel<1><<<blocks_for(n, THREADS), THREADS, 0, stream>>>(run);
+    for (int at = 0; at < count;) {
+        UpdateList list = {};
+        bool aligned = aligned_to_packs(u);
+        for (; at < count && list.count < UPDATE_PIECES; ++at) {
+            const UpdatePiece &p = piece[at];
+            if (p.n == 0) continue;
+            list.piece[list.count++] = p;
+            aligned =
+                aligned && aligned_to_packs(p.w, p.g, p.m, p.v) && aligned_to_packs(p.average);
+        }
+        unsigned blocks = 0;
+        for (int i = 0; i < list.count; ++i) {
+            list.first_block[i] = blocks;
+            blocks += blocks_for(list.piece[i].n, aligned ? THREADS * E : THREADS);
+        }
+        if (list.count > 0) launch(blocks, list, aligned);
+    }
+}
+
+cudaError_t launch_sgd(cudaStream_t stream, SgdArgs a, const UpdatePiece *piece, int count)
+{
+    in_lists(nullptr, piece, count, [&](unsigned blocks, const UpdateList &list, bool aligned) {
+        if (aligned)
+            sgd_kernel<E><<<blocks, THREADS, 0, stream>>>(a, list);
+        else
+            sgd_kernel<1><<<blocks, THREADS, 0, stream>>>(a, list);
+    });
     return cudaGetLastError();
 }
 
-cudaError_t launch_adam(cudaStream_t stream, AdamRun run)
+cudaError_t launch_adam(cudaStream_t stream, AdamArgs a, float *u, const UpdatePiece *piece,
+                        int count)
 {
-    if (run.n > 0 && aligned_to_packs(run.w, run.g, run.m, run.v) &&
-        aligned_to_packs(run.out, run.args.average.to))
-        adam_kernel<E><<<blocks_for(run.n, THREADS * E), THREADS, 0, stream>>>(run);
-    else if (run.n > 0)
-        adam_kernel<1><<<blocks_for(run.n, THREADS), THREADS, 0, stream>>>(run);
+    in_lists(u, piece, count, [&](unsigned blocks, const UpdateList &list, bool aligned) {
+        if (aligned)
+            adam_kernel<E><<<blocks, THREADS, 0, stream>>>(a, u, list);
+        else
+            adam_kernel<1><<<blocks, THREADS, 0, stream>>>(a, u, list);
+    });
     return cudaGetLastError();
 }
 

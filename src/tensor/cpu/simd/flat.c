@@ -133,12 +133,15 @@ bool SIMD_FLOAT_NAME(copy)(float *to, const float *x, int64_t n)
     return ends || mask_bits(any < 0) != 0;
 }
 
-SIMD_INLINE void sgd(SgdArgs a, float *restrict w, const float *restrict g, float *restrict m,
-                     int64_t n, bool first, bool nesterov)
+SIMD_INLINE void sgd(SgdArgs a, const UpdatePiece *piece, bool first, bool nesterov)
 {
+    float *restrict w = piece->w, *restrict m = piece->m;
+    const float *restrict g = piece->g;
+    const float decay = piece->weight_decay;
+    const int64_t n = piece->n;
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) {
-        float d = fused(a.weight_decay, w[i], g[i] * a.grad_scale);
+        float d = fused(decay, w[i], g[i] * a.grad_scale);
         float v = first ? d : fused(a.momentum, m[i], d);
         m[i] = v;
         w[i] = fused(-a.lr, nesterov ? fused(a.momentum, v, d) : v, w[i]);
@@ -146,21 +149,24 @@ SIMD_INLINE void sgd(SgdArgs a, float *restrict w, const float *restrict g, floa
 }
 
 /* If momentum is 0, m is not used and may be NULL. */
-void SIMD_FLOAT_NAME(sgd)(const SgdArgs *a, float *w, const float *g, float *m, int64_t n)
+void SIMD_FLOAT_NAME(sgd)(const SgdArgs *a, const UpdatePiece *piece)
 {
     if (a->momentum == 0.0f) {
-        SgdArgs s = *a;
+        const SgdArgs s = *a;
+        float *w = piece->w;
+        const float *g = piece->g, decay = piece->weight_decay;
+        const int64_t n = piece->n;
 #pragma omp simd
         for (int64_t i = 0; i < n; ++i)
-            w[i] = fused(-s.lr, fused(s.weight_decay, w[i], g[i] * s.grad_scale), w[i]);
+            w[i] = fused(-s.lr, fused(decay, w[i], g[i] * s.grad_scale), w[i]);
     } else if (a->m_is_empty && a->nesterov)
-        sgd(*a, w, g, m, n, true, true);
+        sgd(*a, piece, true, true);
     else if (a->m_is_empty)
-        sgd(*a, w, g, m, n, true, false);
+        sgd(*a, piece, true, false);
     else if (a->nesterov)
-        sgd(*a, w, g, m, n, false, true);
+        sgd(*a, piece, false, true);
     else
-        sgd(*a, w, g, m, n, false, false);
+        sgd(*a, piece, false, false);
 }
 
 /* Updates the moments of one element. */
@@ -170,13 +176,15 @@ SIMD_INLINE void moments(const AdamArgs *a, float g, float *m, float *v)
     *v = fused((1.0f - a->beta2) * g, g, a->beta2 * *v);
 }
 
-void SIMD_FLOAT_NAME(adam)(const AdamArgs *args, float *restrict w, const float *restrict g,
-                           float *restrict m, float *restrict v, int64_t n)
+void SIMD_FLOAT_NAME(adam)(const AdamArgs *args, const UpdatePiece *piece)
 {
     const AdamArgs a = *args;
+    float *restrict w = piece->w, *restrict m = piece->m, *restrict v = piece->v;
+    const float *restrict g = piece->g, weight_decay = piece->weight_decay;
+    const int64_t n = piece->n;
     const float step = a.lr / a.correct1, root = 1.0f / sqrtf(a.correct2);
-    const float shrink = a.decoupled ? 1.0f - a.lr * a.weight_decay : 1.0f;
-    const float decay = a.decoupled ? 0.0f : a.weight_decay;
+    const float shrink = a.decoupled ? 1.0f - a.lr * weight_decay : 1.0f;
+    const float decay = a.decoupled ? 0.0f : weight_decay;
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) {
         moments(&a, fused(decay, w[i], g[i] * a.grad_scale), &m[i], &v[i]);
@@ -186,16 +194,19 @@ void SIMD_FLOAT_NAME(adam)(const AdamArgs *args, float *restrict w, const float 
 }
 
 void SIMD_FLOAT_NAME(adam_direction)(const AdamArgs *args, float *restrict u,
-                                     const float *restrict w, const float *restrict g,
-                                     float *restrict m, float *restrict v, int64_t n)
+                                     const UpdatePiece *piece)
 {
     const AdamArgs a = *args;
+    float *restrict m = piece->m, *restrict v = piece->v;
+    const float *restrict w = piece->w, *restrict g = piece->g;
+    const float decay = piece->weight_decay;
+    const int64_t n = piece->n;
     const float by1 = 1.0f / a.correct1, root = 1.0f / sqrtf(a.correct2);
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) {
         moments(&a, g[i] * a.grad_scale, &m[i], &v[i]);
         float denominator = fused(sqrtf(v[i]), root, a.eps);
-        u[i] = fused(a.weight_decay, w[i], m[i] * by1 / denominator);
+        u[i] = fused(decay, w[i], m[i] * by1 / denominator);
     }
 }
 

@@ -385,7 +385,7 @@ typedef struct SimdTable {
 
     /* Functions on fp32. The tables of one instruction set have the same functions for all types.
      * scale_add, sgd, adam, adam_direction and average compute what FlatTable's slots with these
-     * names do, but ignore the fields `numbers` and `average` of SgdArgs and AdamArgs. squares
+     * names do, for one piece, but ignore the field `numbers` and the piece's average. squares
      * returns the sum of squares of one chunk. */
     void (*scale_add)(float *y, float alpha, const float *x, float beta, int64_t n);
     double (*squares)(const float *x, int64_t n);
@@ -395,10 +395,9 @@ typedef struct SimdTable {
     bool (*not_finite)(const float *x, int64_t n);
     /* returns the same as not_finite, and copies x to `to` with non-temporal stores */
     bool (*copy)(float *to, const float *x, int64_t n);
-    void (*sgd)(const SgdArgs *a, float *w, const float *g, float *m, int64_t n);
-    void (*adam)(const AdamArgs *a, float *w, const float *g, float *m, float *v, int64_t n);
-    void (*adam_direction)(const AdamArgs *a, float *u, const float *w, const float *g, float *m,
-                           float *v, int64_t n);
+    void (*sgd)(const SgdArgs *a, const UpdatePiece *piece);
+    void (*adam)(const AdamArgs *a, const UpdatePiece *piece);
+    void (*adam_direction)(const AdamArgs *a, float *u, const UpdatePiece *piece);
     void (*average)(float *to, float rate, const float *w, int64_t n);
     void (*matrix_tile)(const MatrixProduct *p, const MatrixTile *tile);
 

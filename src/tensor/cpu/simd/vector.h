@@ -460,12 +460,9 @@ SIMD_DECLARE_FLOAT(double, squares, (const float *, int64_t));
 SIMD_DECLARE_FLOAT(SquareSum, exact_squares, (const float *, int64_t));
 SIMD_DECLARE_FLOAT(bool, not_finite, (const float *, int64_t));
 SIMD_DECLARE_FLOAT(bool, copy, (float *, const float *, int64_t));
-SIMD_DECLARE_FLOAT(void, sgd, (const SgdArgs *, float *, const float *, float *, int64_t));
-SIMD_DECLARE_FLOAT(void, adam,
-                   (const AdamArgs *, float *, const float *, float *, float *, int64_t));
-SIMD_DECLARE_FLOAT(void, adam_direction,
-                   (const AdamArgs *, float *, const float *, const float *, float *, float *,
-                    int64_t));
+SIMD_DECLARE_FLOAT(void, sgd, (const SgdArgs *, const UpdatePiece *));
+SIMD_DECLARE_FLOAT(void, adam, (const AdamArgs *, const UpdatePiece *));
+SIMD_DECLARE_FLOAT(void, adam_direction, (const AdamArgs *, float *, const UpdatePiece *));
 SIMD_DECLARE_FLOAT(void, average, (float *, float, const float *, int64_t));
 SIMD_DECLARE_FLOAT(void, matrix_tile, (const MatrixProduct *, const MatrixTile *));
 SIMD_DECLARE_FLOAT(void, winograd_input,
