@@ -121,6 +121,8 @@ typedef struct OptimPiece {
     int64_t average_offset;
     /* offset in Optim.scratch */
     int64_t scratch_offset;
+    /* UpdatePiece.copy (optim_use_copies) */
+    void *copy;
     /* true: weight decay applies (OptimRange.decay) */
     bool decay;
     /* rule of the range, borrowed from Optim; NULL for running statistics, which have no rule */
@@ -193,8 +195,8 @@ typedef struct OptimRowArgs {
     /* weight decay of the rule; 0: none */
     float decay;
 } OptimRowArgs;
-/* How a rule uses the scratch memory of a piece (optim_scratch_of). The value 0 of this and of the
- * next enum means that the table does not set the field: an error. */
+/* How a rule uses the scratch memory of a piece (optim_scratch_of). Value 0 of this enum and of the
+ * next one: the table does not set the field, an error. */
 typedef enum OptimScratch {
     SCRATCH_UNSET,
     SCRATCH_UNUSED,
@@ -247,16 +249,14 @@ struct OptimTable {
     void (*direction)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
     void (*whole)(Optim *optim, const OptimPiece *piece, float *x, float *work);
     int64_t (*work_floats)(const OptimTensor *tensor);
-    /* Updates all parameters of the model, undivided, in one call; all have this rule. The member
-     * is NULL if the rule updates pieces one by one. */
-    void (*update_all)(Optim *optim, float *params, const float *grads);
-    /* Updates one piece. A second pass then moves its average (train.ema). The member is NULL if
-     * the rule is only for rows, or has update_all or update_pieces. */
+    /* A rule has one of the next three members, or none if it is only for rows. update: updates one
+     * piece, whose average (train.ema) a second pass moves. update_pieces: updates `count` pieces
+     * of the rule, an entry of Optim.rule, and moves their averages; m and v of a piece are its
+     * parts of state slots 0 and 1. update_all: updates all parameters of the model, undivided; all
+     * have this rule. */
     void (*update)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
-    /* Updates `count` pieces and moves their averages. rule: the rule of all pieces, from
-     * Optim.rule. The m and v of a piece are its parts of state slots 0 and 1. The member is NULL
-     * if the rule updates pieces one by one. */
     void (*update_pieces)(Optim *optim, const OptimRule *rule, const UpdatePiece *piece, int count);
+    void (*update_all)(Optim *optim, float *params, const float *grads);
     /* row_state returns the layout of a row's state. row_update updates one row of a sparse table,
      * with weight decay. It is called only for rows whose ids occur in the step and, in mode async,
      * for pieces of dense parameters (src/table/async.c). Each call runs on one thread. Both are
@@ -268,31 +268,26 @@ struct OptimTable {
 struct Optim {
     /* table of rule 0 */
     const OptimTable *table;
-    /* borrowed */
+    /* both borrowed */
     const Config *config;
-    /* borrowed */
     Backend *backend;
     int rule_count;
-    /* rules of the configuration, then copies of them with other learning rates (by lr_scale, or
-     * for biases during the warm-up), [rule_count]; owned */
+    /* rules of the configuration, then copies with other learning rates (lr_scale, or for biases
+     * during the warm-up), [rule_count]; owned */
     OptimRule *rule;
     /* largest number of state slots of a rule */
     int slots;
-    /* state[s]: arena of state slot s, slot_elements[s] floats; owned; NULL: the slot is not
-     * used */
+    /* state[s]: arena of state slot s, slot_elements[s] floats; owned; NULL: it is not used */
     float *state[OPTIM_SLOTS];
     int64_t slot_elements[OPTIM_SLOTS];
-    /* average of the parameters and running statistics on this rank, average_elements floats;
-     * owned; NULL without train.ema */
+    /* average of parameters and statistics, average_elements floats; owned; NULL: no train.ema */
     float *average;
     int64_t average_elements;
     /* 1 - the average's decay in the update that has begun */
     float average_rate;
-    /* scratch memory of the pieces, for lamb and rules on whole tensors, scratch_elements floats;
-     * owned */
+    /* scratch memory, for lamb and rules on whole tensors, scratch_elements floats; owned */
     float *scratch;
-    /* memory for a whole tensor in plain order and then for its rule's work, whole_elements floats;
-     * owned */
+    /* a whole tensor in plain order, then its rule's work, whole_elements floats; owned */
     float *whole_buffer;
     /* sums of squares on the host, [norm number][chunk]; owned */
     double *chunk_squares;
@@ -314,19 +309,16 @@ struct Optim {
     /* number of chunks of all ranges */
     int64_t chunks;
     int range_count;
-    /* range_count plus the number of ranges of running statistics, which come after the other
-     * ranges */
+    /* range_count plus the number of ranges of running statistics, which come last */
     int averaged_count;
     /* copies of the ranges, with decay also set by decay_all, [averaged_count]; owned */
     OptimRange *range;
     /* part of each range on this rank, [averaged_count]; owned */
     OptimPiece *piece;
-    /* index of each range's first chunk among all chunks, then the number of all chunks,
-     * [range_count + 1]; owned */
+    /* index of each range's first chunk, then the number of chunks, [range_count + 1]; owned */
     int64_t *chunk;
     int joined_count;
-    /* pieces in the form in which update gets them: adjacent ones are joined if the rule permits,
-     * [joined_count]; owned */
+    /* pieces as update gets them: adjacent ones joined if possible, [joined_count]; owned */
     OptimPiece *joined;
     /* memory for the arguments of update_pieces, [joined_count]; owned */
     UpdatePiece *update_piece;
@@ -335,6 +327,8 @@ struct Optim {
     OptimPiece *joined_statistic;
     /* shard.gather is NULL if nothing is sharded */
     OptimShard shard;
+    /* type of the copies (optim_use_copies) */
+    DType copy_type;
     /* whole_io.get is NULL if tensors are stored whole and in plain order */
     OptimWhole whole_io;
     /* merge.merge is NULL if this rank has whole tensors */
@@ -345,15 +339,15 @@ struct Optim {
     int64_t step;
     /* true: the update that has begun is the first one */
     bool is_first_update;
-    /* numbers of the update that has begun. lr: learning rate of rule 0; bias_lr: learning rate of
-     * biases; scale: factor on the gradients */
+    /* lr, bias_lr: learning rates of rule 0 and of biases in the update that has begun; scale:
+     * factor on the gradients */
     float lr, bias_lr, scale;
     /* numbers of the current update, which queued work reads, [rule_count], in the backend's
      * memory; owned; NULL if the backend does not record work */
     UpdateNumbers *numbers;
     /* sums of squares of the ranges, [range_count], in the backend's memory; owned */
     double *sums;
-    /* copy of Optim.chunk in the backend's memory; owned */
+    /* Optim.chunk in the backend's memory; owned */
     int64_t *first_chunk;
     /* chunks of the gradients on this rank, whose sums of squares go to `partial`,
      * [grad_chunk_count], in the backend's memory; owned */
@@ -375,6 +369,12 @@ void optim_free(Optim **optim);
  * borrowed. */
 void optim_use_whole(Optim *optim, OptimWhole whole);
 void optim_use_merge(Optim *optim, OptimMerge merge);
+/* optim_use_copies: from the next update on, updates also write the parameters of range i to
+ * copy[i], rounded to the 16-bit type `type`, for i < range_count; NULL: nowhere. The array is read
+ * during the call only. optim_can_copy returns whether this is possible: all rules have
+ * update_pieces, and nothing is sharded. */
+bool optim_can_copy(const Optim *optim);
+void optim_use_copies(Optim *optim, void *const *copy, DType type);
 /* Sets out[i] to the sum of squares of the gradient of range i, in double: sums of FLAT_CHUNK
  * elements that are added in order, or exact sums. If ranges are sharded, every rank gets the sums
  * of all shards. If tensors are sliced over the tensor-parallel group, exact sums cover all slices,

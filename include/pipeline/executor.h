@@ -41,6 +41,13 @@ void executor_set_param(Executor *executor, int param, const float *stored);
  * other replicas; if parameters are gathered (plan->gathers), discards the gathered values instead.
  * Repacks all weights that are not gathered. Collective on grid->dp_world. */
 void executor_params_changed(Executor *executor);
+/* Sets copy[p] for each parameter p of the graph: the address at which an operation on this rank
+ * reads it in a 16-bit type, which the result names; NULL if there is none, or more than one, and
+ * for all parameters with ZeRO. The caller's updates must write these copies from now on, and be
+ * followed by executor_params_updated, which does what executor_params_changed does but does not
+ * write the copies again. */
+DType executor_use_copies(Executor *executor, void **copy);
+void executor_params_updated(Executor *executor);
 /* A source of micro-batches of data, usually a loader. */
 typedef struct BatchSource {
     /* first argument of both functions */

@@ -33,6 +33,9 @@ typedef struct UpdatePiece {
     float *m, *v;
     /* the piece's average (Average.to); NULL: there is none */
     float *average;
+    /* where w is also written, rounded to the argument copy_type of the update; NULL: nowhere,
+     * always so if the memory is the host's */
+    void *copy;
     int64_t n;
     float weight_decay;
 } UpdatePiece;
@@ -42,6 +45,8 @@ typedef struct SgdArgs {
     float lr, momentum, grad_scale;
     /* Average.rate of all pieces */
     float average_rate;
+    /* type of the copies (UpdatePiece.copy): bf16 or fp16 */
+    DType copy_type;
     /* nesterov: true for Nesterov momentum. m_is_empty: true if m has no value yet; the update then
      * sets m to g. */
     bool nesterov, m_is_empty;
@@ -53,8 +58,10 @@ typedef struct SgdArgs {
 typedef struct AdamArgs {
     /* grad_scale: factor by which g is multiplied first */
     float lr, beta1, beta2, eps, grad_scale;
-    /* Average.rate of all pieces; adam_direction does not use it, because it does not change w */
+    /* Average.rate of all pieces, and type of the copies (UpdatePiece.copy): bf16 or fp16;
+     * adam_direction uses neither, because it does not change w */
     float average_rate;
+    DType copy_type;
     /* bias corrections after t updates: correct1 = 1 - beta1^t, correct2 = 1 - beta2^t */
     float correct1, correct2;
     /* true: weight decay is decoupled from the gradient (AdamW) */

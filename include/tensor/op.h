@@ -191,6 +191,13 @@ struct Op {
     int64_t w_elements[SPEC_PARAMS];
     /* bytes of OpRun.saved, OpRun.cache and OpRun.workspace */
     size_t saved_bytes, cache_bytes, workspace_bytes;
+    /* true: after the first refresh, OpRun.cache changes only by copies of parameters: their
+     * elements in the stored order, rounded to spec.y.dtype, which is a 16-bit type. An update may
+     * then write the copies in its own pass (UpdatePiece.copy), and refresh is not needed. */
+    bool cache_is_copies;
+    /* bytes from OpRun.cache to the copy of parameter i, a multiple of 16; -1: there is none. Set
+     * only if cache_is_copies is true. */
+    int64_t copy_offset[SPEC_PARAMS];
     /* if spec.synced is true: number of doubles that are summed over the replicas in forward, and
      * again in backward_begin */
     int64_t synced_sums;

@@ -20,7 +20,8 @@ void adam_corrections(const Optim *optim, const OptimRule *rule, float *first, f
     corrections(rule, rule->momentum, (double)optim->step, first, second);
 }
 
-/* Returns the kernel's arguments, with the constant beta1, without corrections and average. */
+/* Returns the kernel's arguments, with the constant beta1, without corrections, average and
+ * copies. */
 static AdamArgs make_args(const OptimRule *rule, float lr, float grad_scale, bool decoupled)
 {
     const OptimConfig *constants = rule->constants;
@@ -39,6 +40,7 @@ AdamArgs adam_args(const Optim *optim, const OptimRule *rule, bool decoupled)
     AdamArgs args = make_args(rule, optim_lr_of(optim, rule), optim->scale, decoupled);
     args.beta1 = rule->momentum;
     args.average_rate = optim->average_rate;
+    args.copy_type = optim->copy_type;
     args.numbers = optim_numbers_of(optim, rule);
     adam_corrections(optim, rule, &args.correct1, &args.correct2);
     return args;

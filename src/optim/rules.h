@@ -56,6 +56,14 @@ static inline float *optim_read_only(const float *x)
     return (float *)(uintptr_t)x;
 }
 
+/* ---- pieces (pieces.c) ---- */
+/* number of floats of which offsets of ranges are multiples */
+enum { OPTIM_ALIGN = 16 };
+/* Sets Optim.piece, Optim.chunk, and the sizes of the arenas. arena_elements: as in optim_new. */
+void optim_make_pieces(Optim *optim, int64_t arena_elements);
+/* Sets Optim.joined and Optim.joined_statistic. May be called again when pieces have changed. */
+void optim_join_pieces(Optim *optim);
+
 /* ---- Adam (adam.c); decoupled: true for AdamW and LAMB, whose weight decay is decoupled ---- */
 /* Sets *first to 1 - beta1^t and *second to 1 - beta2^t, where t is the number of the update that
  * has begun. */

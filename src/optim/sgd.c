@@ -13,6 +13,7 @@ static void update_pieces(Optim *optim, const OptimRule *rule, const UpdatePiece
         .momentum = rule->momentum,
         .grad_scale = optim->scale,
         .average_rate = optim->average_rate,
+        .copy_type = optim->copy_type,
         .nesterov = rule->constants->nesterov,
         .m_is_empty = optim->is_first_update,
         .numbers = optim_numbers_of(optim, rule),

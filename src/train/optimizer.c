@@ -287,6 +287,19 @@ static bool can_clip_on_device(const Trainer *t)
     return all_gradients && !scales_loss && optim_can_clip(t->optim);
 }
 
+/* Lets updates write the copies of parameters that operations read in 16-bit types. */
+static void use_copies(Trainer *t)
+{
+    if (!optim_can_copy(t->optim)) return;
+    void **copy = mem_new((size_t)(t->graph->param_count + 1) * sizeof *copy);
+    void **of_range = mem_new((size_t)(t->optim->range_count + 1) * sizeof *of_range);
+    const DType type = executor_use_copies(t->executor, copy);
+    for (int i = 0; i < t->optim->range_count; ++i) of_range[i] = copy[t->range_param[i]];
+    optim_use_copies(t->optim, of_range, type);
+    mem_free(&copy);
+    mem_free(&of_range);
+}
+
 Status train_make_optimizer(Trainer *t)
 {
     size_t room = (size_t)t->graph->param_count + 1;
@@ -298,6 +311,7 @@ Status train_make_optimizer(Trainer *t)
     mem_free(&range);
     TRY(st);
     make_slices(t);
+    use_copies(t);
     t->update_clips = t->config->optim.clip > 0 && can_clip_on_device(t);
     optim_use_whole(
         t->optim, (OptimWhole){.get = gather_whole_tensor, .put = scatter_whole_tensor, .user = t});

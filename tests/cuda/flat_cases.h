@@ -247,11 +247,11 @@ static void test_copy_rows(void)
     rig_release(&rig, from, far + width);
 }
 
-/* Cuts the first four arrays, and the average in the last one, into PIECES pieces of different
- * lengths, some of them empty, with and without weight decay. aligned: true if all pieces begin at
- * multiples of 16 bytes. */
+/* Cuts the first four arrays, the average in the last one, and the copy, an array of 16-bit
+ * numbers, into PIECES pieces of different lengths, some of them empty, with and without weight
+ * decay. aligned: true if all pieces begin at multiples of 16 bytes. copy: may be NULL. */
 enum { PIECES = 150 };
-static void cut(UpdatePiece piece[PIECES], float **v, bool average, bool aligned)
+static void cut(UpdatePiece piece[PIECES], float **v, bool average, uint16_t *copy, bool aligned)
 {
     int64_t from = 0;
     for (int i = 0; i < PIECES; ++i) {
@@ -262,15 +262,36 @@ static void cut(UpdatePiece piece[PIECES], float **v, bool average, bool aligned
                                  .m = v[2] + from,
                                  .v = v[3] + from,
                                  .average = average ? v[4] + from : NULL,
+                                 .copy = copy ? copy + from : NULL,
                                  .n = n,
                                  .weight_decay = 0.01f * (float)(i % 3)};
-        from += aligned ? (n + 3) / 4 * 4 : n;
+        from += aligned ? (n + 7) / 8 * 8 : n;
         if (from > ELEMENTS) from = ELEMENTS;
     }
 }
 
 /* How test_flat_updates divides the arrays. */
 typedef enum Cut { CUT_NONE, CUT_ALIGNED, CUT_ANYWHERE, CUTS } Cut;
+
+/* Checks that the elements of the pieces have been copied from w, rounded to `type`, and no
+ * others. w, copy: in the GPU's memory; copy was filled with bytes 0x55. */
+static void check_copy(const UpdatePiece *piece, int count, DType type, const float *w,
+                       const uint16_t *copy)
+{
+    Rig rig = {.backend = gpu};
+    float *value = mem_new(ELEMENTS * sizeof *value);
+    uint16_t *got = mem_new(ELEMENTS * sizeof *got), *expected = mem_new(ELEMENTS * sizeof *got);
+    rig_copy(&rig, value, w, ELEMENTS * sizeof *value);
+    rig_copy(&rig, got, copy, ELEMENTS * sizeof *got);
+    memset(expected, 0x55, ELEMENTS * sizeof *expected);
+    for (int i = 0; i < count; ++i)
+        for (int64_t k = piece[i].w - w; k < piece[i].w - w + piece[i].n; ++k)
+            expected[k] = type == DTYPE_BF16 ? bf16_of(value[k]).bits : f16_of(value[k]).bits;
+    CU_ASSERT_EQUAL(memcmp(got, expected, ELEMENTS * sizeof *got), 0);
+    mem_free(&value);
+    mem_free(&got);
+    mem_free(&expected);
+}
 
 /* Runs update number `rule` on the CPU and on the GPU, and compares them. */
 static void check_update(int rule, Cut kind)
@@ -279,6 +300,7 @@ static void check_update(int rule, Cut kind)
                    .momentum = rule == 6 ? 0 : 0.9f,
                    .grad_scale = 0.5f,
                    .average_rate = 0.25f,
+                   .copy_type = rule == 0 ? DTYPE_F16 : DTYPE_BF16,
                    .nesterov = rule & 1,
                    .m_is_empty = rule & 2};
     AdamArgs adam = {.lr = 0.01f,
@@ -287,9 +309,17 @@ static void check_update(int rule, Cut kind)
                      .eps = 1e-3f,
                      .grad_scale = 2,
                      .average_rate = 0.25f,
+                     .copy_type = rule == 4 ? DTYPE_F16 : DTYPE_BF16,
                      .correct1 = 0.19f,
                      .correct2 = 0.0199f,
                      .decoupled = rule == 5};
+    const int count = kind == CUT_NONE ? 1 : PIECES;
+    const bool is_adam = rule == 4 || rule == 5, is_direction = rule == 7;
+    Rig rig = {.backend = gpu};
+    uint16_t *filled = mem_new(ELEMENTS * sizeof *filled),
+             *copy = rig_alloc(&rig, ELEMENTS * sizeof *copy);
+    memset(filled, 0x55, ELEMENTS * sizeof *filled);
+    rig_copy(&rig, copy, filled, ELEMENTS * sizeof *copy);
     Arrays a;
     arrays_new(&a);
     for (int d = 0; d < 2; ++d) {
@@ -301,26 +331,32 @@ static void check_update(int rule, Cut kind)
                                       .m = rule == 6 ? NULL : v[2],
                                       .v = v[3],
                                       .average = rule & 1 ? v[4] : NULL,
+                                      .copy = d ? copy : NULL,
                                       .n = ELEMENTS,
                                       .weight_decay = 0.01f}};
         long before = 0, after = 0, empty;
-        if (kind != CUT_NONE) cut(piece, v, rule & 1, kind == CUT_ALIGNED);
+        if (kind != CUT_NONE) cut(piece, v, rule & 1, d ? copy : NULL, kind == CUT_ALIGNED);
         if (emulate_counts) emulate_counts(&before, &empty);
-        if (rule == 4 || rule == 5)
-            f->adam(s, &adam, piece, kind == CUT_NONE ? 1 : PIECES);
-        else if (rule == 7)
+        if (is_adam)
+            f->adam(s, &adam, piece, count);
+        else if (is_direction)
             f->adam_direction(s, &adam, v[4], piece);
         else
-            f->sgd(s, &sgd, piece, kind == CUT_NONE ? 1 : PIECES);
+            f->sgd(s, &sgd, piece, count);
         if (emulate_counts) emulate_counts(&after, &empty);
-        /* a launch updates up to 64 pieces */
-        if (d && emulate_counts) CU_ASSERT(after - before <= (kind == CUT_NONE ? 1 : 3));
+        /* a launch updates up to 56 pieces */
+        if (d && emulate_counts) CU_ASSERT_EQUAL(after - before, kind == CUT_NONE ? 1 : 3);
+        if (d)
+            check_copy(piece, is_direction ? 0 : count, is_adam ? adam.copy_type : sgd.copy_type,
+                       v[0], copy);
     }
     arrays_check(&a,
-                 rule == 4 || rule == 5 ? "adam"
-                 : rule == 7            ? "adam_direction"
-                                        : "sgd",
+                 is_adam        ? "adam"
+                 : is_direction ? "adam_direction"
+                                : "sgd",
                  allowed.elementwise);
+    rig_release(&rig, copy, ELEMENTS * sizeof *copy);
+    mem_free(&filled);
 }
 
 /* SGD with rules 0 to 3 (Nesterov momentum, first updates) and 6 (without momentum), Adam with 4

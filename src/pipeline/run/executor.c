@@ -109,7 +109,17 @@ void executor_set_param(Executor *e, int param, const float *stored)
 
 void executor_params_changed(Executor *e)
 {
-    params_changed(&e->params, &e->memory);
+    params_changed(&e->params, &e->memory, /* updated */ false);
+}
+
+DType executor_use_copies(Executor *e, void **copy)
+{
+    return params_use_copies(&e->params, &e->memory, copy);
+}
+
+void executor_params_updated(Executor *e)
+{
+    params_changed(&e->params, &e->memory, /* updated */ true);
 }
 
 float *executor_grads(Executor *e)

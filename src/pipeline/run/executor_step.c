@@ -25,13 +25,42 @@ static int counted_micro_batches(const Moving *m, const OpSpec *spec)
     return one && alone ? micro_batches - 1 : micro_batches;
 }
 
+/* Floats of running statistics that move by the same factors. */
+typedef struct StatisticRun {
+    /* the statistics, and the sum of the micro-batches' values */
+    float *value;
+    const float *sum;
+    int64_t n;
+    /* factors of `value` and of `sum` */
+    float keep, share;
+} StatisticRun;
+
+/* Returns whether the run b continues a: only padding lies in between, which is 0 in both arenas.
+ * With ZeRO it may not be, so that runs are not joined. */
+static bool continues(const Plan *plan, const StatisticRun *a, const StatisticRun *b)
+{
+    if (plan->zero || a->n == 0) return false;
+    const int64_t distance = align_floats(a->n);
+    return b->value - a->value == distance && b->sum - a->sum == distance && a->keep == b->keep &&
+           a->share == b->share;
+}
+
+static void move_run(const Context *c, const StatisticRun *run)
+{
+    if (run->n > 0)
+        c->backend->table->flat->scale_add(c->stream, run->value, run->share, run->sum, run->keep,
+                                           run->n);
+}
+
 /* Sets each running statistic to (1 - momentum) * its value + momentum * mean of the micro-batches'
- * values. */
+ * values. Neighbours are moved as one: a GPU would take longer to launch the work of one layer than
+ * to do it. */
 static void move_statistics(void *user)
 {
     const Moving *m = user;
     const Context *c = &m->e->context;
     const Graph *g = c->plan->graph;
+    StatisticRun run = {0};
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
         int64_t at = c->plan->param_offset[i], first, count;
@@ -41,12 +70,20 @@ static void move_statistics(void *user)
         int micro_batches = counted_micro_batches(m, spec);
         if (count == 0 || micro_batches == 0) continue;
         float momentum = spec->momentum;
-        float *value =
-            m->e->params.params + plan_local_offset(c->plan, at + first, c->grid->dp_rank);
-        c->backend->table->flat->scale_add(c->stream, value, momentum / (float)micro_batches,
-                                           grad_sum(&m->e->gradients, at + first), 1 - momentum,
-                                           count);
+        const StatisticRun next = {
+            .value = m->e->params.params + plan_local_offset(c->plan, at + first, c->grid->dp_rank),
+            .sum = grad_sum(&m->e->gradients, at + first),
+            .n = count,
+            .keep = 1 - momentum,
+            .share = momentum / (float)micro_batches};
+        if (continues(c->plan, &run, &next)) {
+            run.n = next.value + next.n - run.value;
+            continue;
+        }
+        move_run(c, &run);
+        run = next;
     }
+    move_run(c, &run);
 }
 
 static bool has_statistics(const Plan *plan)

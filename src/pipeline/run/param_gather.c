@@ -2,6 +2,8 @@
  * gathered, when, and to which places. */
 #include "param_gather.h"
 
+#include <string.h>
+
 static size_t local_bytes(const Context *c)
 {
     return (size_t)plan_local_elements(c->plan, c->grid->dp_rank) * sizeof(float);
@@ -45,6 +47,7 @@ void param_gather_fini(ParamGather *g)
     window_fini(&g->window);
     mem_free(&g->number);
     mem_free(&g->repacked);
+    mem_free(&g->copied);
     if (owns_params(g->context->plan))
         context_release(g->context, g->params, local_bytes(g->context));
 }
@@ -79,14 +82,70 @@ static void gather_shards(const Context *c)
     phase_enter(outer);
 }
 
-void params_changed(ParamGather *g, const SlotMemory *memory)
+/* Returns the parameter whose memory parameter number `param` has on this rank: that one, or the
+ * one to which it is tied. */
+static int stored_param(const Plan *plan, int param)
+{
+    const int tied = plan->graph->param[param].tied_param;
+    const bool same = tied >= 0 && plan->param_offset[tied] == plan->param_offset[param];
+    return same ? tied : param;
+}
+
+/* Adds 1 to users[p] for each copy of parameter p in the node's cache. */
+static void count_copies(const Plan *plan, const Node *node, int *users)
+{
+    for (int w = 0; node->op->cache_is_copies && w < node->spec.w_count; ++w)
+        if (node->op->copy_offset[w] >= 0) ++users[stored_param(plan, node->param[w])];
+}
+
+/* Returns whether the node's cache consists of copies, and no other node has a copy of the same
+ * parameters. users: as count_copies has left it. */
+static bool copies_alone(const Plan *plan, const Node *node, const int *users)
+{
+    bool alone = node->op->cache_is_copies;
+    for (int w = 0; alone && w < node->spec.w_count; ++w)
+        alone = node->op->copy_offset[w] < 0 || users[stored_param(plan, node->param[w])] == 1;
+    return alone;
+}
+
+DType params_use_copies(ParamGather *g, const SlotMemory *memory, void **copy)
+{
+    const Plan *plan = g->context->plan;
+    const Graph *graph = plan->graph;
+    DType type = DTYPE_F32;
+    memset(copy, 0, (size_t)graph->param_count * sizeof *copy);
+    if (plan->zero) return type;
+    int *users = mem_new((size_t)(graph->param_count + 1) * sizeof *users);
+    g->copied = mem_new((size_t)graph->node_count * sizeof *g->copied);
+    for (int c = 0; c < plan->chunk_count; ++c)
+        for (int i = 0; i < plan->chunk[c].run_count; ++i)
+            count_copies(plan, &graph->node[plan->chunk[c].run[i].node], users);
+    for (int c = 0; c < plan->chunk_count; ++c)
+        for (int i = 0; i < plan->chunk[c].run_count; ++i) {
+            const int n = plan->chunk[c].run[i].node;
+            const Node *node = &graph->node[n];
+            char *cache = memory->chunk[c].slot[0].run[i].cache;
+            g->copied[n] = copies_alone(plan, node, users);
+            if (!g->copied[n]) continue;
+            type = node->op->spec.y.dtype;
+            for (int w = 0; w < node->spec.w_count; ++w)
+                if (node->op->copy_offset[w] >= 0)
+                    copy[stored_param(plan, node->param[w])] = cache + node->op->copy_offset[w];
+        }
+    mem_free(&users);
+    return type;
+}
+
+void params_changed(ParamGather *g, const SlotMemory *memory, bool updated)
 {
     const Plan *plan = g->context->plan;
     if (plan->gathers) g->window.here_count = 0;
     if (plan->zero && !plan->gathers) gather_shards(g->context);
     for (int c = 0; c < plan->chunk_count; ++c)
         for (int i = 0; i < plan->chunk[c].run_count; ++i) {
-            const Node *node = &plan->graph->node[plan->chunk[c].run[i].node];
+            const int n = plan->chunk[c].run[i].node;
+            const Node *node = &plan->graph->node[n];
+            if (updated && g->copied && g->copied[n]) continue;
             /* gather_repack repacks gathered weights */
             if (plan->gathers && gather_bucket_of(plan, node) >= 0) continue;
             op_refresh(node->op, &memory->chunk[c].slot[0].run[i]);

@@ -14,6 +14,9 @@ typedef struct ParamGather {
     float *params;
     /* parameters as operations read them: `params`, or the Comm's ring of parameters; borrowed */
     float *weights;
+    /* [node]: true: updates write the copies in the node's cache (params_use_copies), so that it is
+     * repacked only after other changes; owned; NULL: no node */
+    bool *copied;
     /* The next fields are only used if plan->gathers. */
     Window window;
     /* number of each bucket's newest all-gather, as comm_allgather_begin returned it; owned */
@@ -29,8 +32,12 @@ void param_gather_fini(ParamGather *gather);
  * *count - 1: the whole parameter, or its shard if it is gathered. */
 float *param_local(const ParamGather *gather, int param, int64_t *first, int64_t *count);
 /* Call it after the parameters have changed. Fetches the other replicas' shards, or drops gathered
- * buckets, and repacks all weights that are not gathered. Collective on the replicas. */
-void params_changed(ParamGather *gather, const SlotMemory *memory);
+ * buckets, and repacks all weights that are not gathered. updated: true: an update has made the
+ * change, and has written the copies of params_use_copies, which are left out. Collective on the
+ * replicas. */
+void params_changed(ParamGather *gather, const SlotMemory *memory, bool updated);
+/* Does what executor_use_copies does. */
+DType params_use_copies(ParamGather *gather, const SlotMemory *memory, void **copy);
 /* Call it at the start of a schedule's list. */
 void gather_rewind(ParamGather *gather, const Schedule *schedule);
 /* Advances to the next parameter use of the list: begins to gather the buckets that are needed

@@ -63,7 +63,8 @@ static inline int64_t cuda_row_parts(int64_t rows)
     return parts > 1 ? parts : 1;
 }
 
-/* flat.cu. FlatTable (tensor/flat.h) describes these functions. */
+/* flat.cu; update.cu: launch_sgd, launch_adam and launch_average. FlatTable (tensor/flat.h)
+ * describes these functions. */
 cudaError_t launch_fill(cudaStream_t stream, float *to, float value, int64_t n);
 cudaError_t launch_add(cudaStream_t stream, float *out, const float *a, const float *b, int64_t n);
 cudaError_t launch_scale_add(cudaStream_t stream, float *y, float alpha, const float *x, float beta,

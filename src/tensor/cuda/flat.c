@@ -1,5 +1,5 @@
 /* The functions of FlatTable on the GPU: work on flat ranges of memory. Each function queues at
- * most one kernel, except updates of more than UPDATE_PIECES pieces (flat.cu). */
+ * most one kernel, except updates of more than UPDATE_PIECES pieces (update.cu). */
 #include "cuda.h"
 
 static void flat_fill(Stream *s, float *to, float value, int64_t n)

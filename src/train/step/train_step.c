@@ -122,7 +122,7 @@ static void update_work(void *user)
     const float *grads = executor_grads(t->executor);
     if (t->update_clips) optim_clip(t->optim, grads, t->config->optim.clip);
     optim_update(t->optim, executor_params(t->executor), grads);
-    executor_params_changed(t->executor);
+    executor_params_updated(t->executor);
 }
 
 void step_update_params(Trainer *t, UpdateArgs args)

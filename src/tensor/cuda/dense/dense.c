@@ -175,8 +175,11 @@ static void plan_sizes(Op *op, const Dense *d)
           "cuBLASLt, the sum, gelu's slope and the bias gradient" OWN}}};
     DenseSize n = dense_size(op);
     bool gelu = op->spec.act == ACT_GELU;
-    if (is_16_bit(op))
+    if (is_16_bit(op)) {
         op->cache_bytes = bias_offset(op) + (size_t)n.padded * dtype_bytes(op->spec.y.dtype);
+        op->cache_is_copies = true;
+        op->copy_offset[1] = (int64_t)bias_offset(op);
+    }
     if (gelu) op->saved_bytes = desc_bytes(op->spec.y);
     int64_t parts = cuda_sum_parts(op->spec.y.dtype, n.rows, n.padded);
     if (d->separate_bias_sum) op->workspace_bytes = (size_t)(parts * n.out) * sizeof(float);
