@@ -208,11 +208,12 @@ fuzz: $(FUZZ:%=$(BUILD)/fuzz/fuzz_%)   ## clang: an hour of a core for each targ
 	@tests/fuzz/fuzz.sh $(BUILD)/fuzz $(FUZZ_S) $(FUZZ)
 .PHONY: fuzz
 .SECONDARY: $(FUZZ_SRC:%.c=$(BUILD)/fuzz/obj/%.o)
-# A made-up NVML, which the test loads from its own folder.
-$(BUILD)/tests/topo/libnvidia-ml.so.1: tests/topo/nvml.c $(PROBE)
+# Made-up NVMLs, of a new driver and of an old one, which the test loads from its own folder.
+$(BUILD)/tests/topo/old/libnvidia-ml.so.1: NVML_FLAGS = -DOLD_DRIVER
+$(BUILD)/tests/topo/libnvidia-ml.so.1 $(BUILD)/tests/topo/old/libnvidia-ml.so.1: tests/topo/nvml.c $(PROBE)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=c17 $(WARN) $(WERROR) -shared -fPIC -Wl,-soname,$(@F) -o $@ $<
-$(BUILD)/tests/topo/test_devices: $(BUILD)/tests/topo/libnvidia-ml.so.1
+	$(Q)$(CC) -std=c17 $(WARN) $(WERROR) $(NVML_FLAGS) -shared -fPIC -Wl,-soname,$(@F) -o $@ $<
+$(BUILD)/tests/topo/test_devices: $(BUILD)/tests/topo/libnvidia-ml.so.1 $(BUILD)/tests/topo/old/libnvidia-ml.so.1
 # A filter plug-in of HDF5, alone in its folder. Like most plug-ins it needs HDF5's shared library.
 $(BUILD)/tests/data/plugins/libinverted.so: tests/data/inverted.c $(PROBE)
 	@mkdir -p $(@D)

@@ -227,6 +227,17 @@ static void keep_best_channel(Choice *c, int node)
         if (p != own) keep_best_of_part(c, group, p);
 }
 
+/* Keeps removed units of the group, the same number in each part, until the number of remaining
+ * units is a multiple of options->round_to: keep_best_channel may have changed it. */
+static void round_group(Choice *c, const UnitGroup *group)
+{
+    int removed = 0;
+    for (int u = group->first; u < group->first + group->count; ++u) removed += c->removed[u];
+    for (; removed > 0 && (group->count - removed) % c->options->round_to != 0;
+         removed -= group->parts)
+        for (int p = 0; p < group->parts; ++p) keep_best_of_part(c, group, p);
+}
+
 /* Fails because no channel is removed. The message names the largest of the groups whose units can
  * be removed. */
 static Status none_removed_fail(const Choice *c)
@@ -278,6 +289,7 @@ Status prune_choose(const Units *units, const PruneOptions *options, bool *remov
             c.removals[i] = (int64_t)((double)group->count * options->sparsity);
         remove_from_group(&c, i);
         for (int k = 0; k < group->layer_count; ++k) keep_best_channel(&c, group->layer[k]);
+        round_group(&c, group);
     }
     bool any = false;
     for (int u = 0; u < units->unit_count; ++u) any |= removed[u];

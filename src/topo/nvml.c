@@ -25,6 +25,7 @@ typedef struct Nvml {
     int (*ancestor)(NvmlDevice *a, NvmlDevice *b, int *level);
     int (*link_state)(NvmlDevice *device, unsigned link, int *active);
     int (*link_pci)(NvmlDevice *device, unsigned link, NvmlPci *remote);
+    /* NULL with old drivers */
     int (*link_type)(NvmlDevice *device, unsigned link, int *type);
 } Nvml;
 static const LibrarySymbol symbols[] = {
@@ -38,6 +39,9 @@ static const LibrarySymbol symbols[] = {
     {"nvmlDeviceGetTopologyCommonAncestor", offsetof(Nvml, ancestor)},
     {"nvmlDeviceGetNvLinkState", offsetof(Nvml, link_state)},
     {"nvmlDeviceGetNvLinkRemotePciInfo_v2", offsetof(Nvml, link_pci)},
+    {0},
+};
+static const LibrarySymbol newer_symbols[] = {
     {"nvmlDeviceGetNvLinkRemoteDeviceType", offsetof(Nvml, link_type)},
     {0},
 };
@@ -46,6 +50,12 @@ static const Library library = {.file = "libnvidia-ml.so.1",
                                 .user = "the description of GPUs",
                                 .cure = "do without it",
                                 .symbol = symbols};
+/* The symbols that old drivers lack. */
+static const Library newer_library = {.file = "libnvidia-ml.so.1",
+                                      .name = "NVML",
+                                      .user = "the description of GPUs",
+                                      .cure = "do without it",
+                                      .symbol = newer_symbols};
 
 /* The NVLinks of a GPU. */
 typedef struct Links {
@@ -66,7 +76,8 @@ static Links read_links(const Nvml *nvml, NvmlDevice *device)
         int active = 0, type = -1;
         NvmlPci remote = {.domain = 0};
         if (nvml->link_state(device, i, &active) != NVML_SUCCESS || !active) continue;
-        if (nvml->link_type(device, i, &type) == NVML_SUCCESS && type == NVML_LINK_TO_SWITCH)
+        if (nvml->link_type && nvml->link_type(device, i, &type) == NVML_SUCCESS &&
+            type == NVML_LINK_TO_SWITCH)
             ++links.to_switch;
         else if (nvml->link_pci(device, i, &remote) == NVML_SUCCESS)
             snprintf(links.bus[links.count++], sizeof links.bus[0], "%s", remote.bus_id);
@@ -157,6 +168,7 @@ void hardware_add_gpus(Hardware *h, const char *root)
             h->note = mem_format("GPUs are not described: %s", fail_message());
         return;
     }
+    if (library_bind(&newer_library, &nvml) != OK) nvml.link_type = NULL;
     int code = nvml.init();
     if (code == NVML_SUCCESS) {
         code = add_gpus(h, &nvml, root);

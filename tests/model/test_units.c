@@ -328,6 +328,21 @@ static void parts_with_small_layer(void)
     case_free(&c);
 }
 
+/* A channel that a layer keeps because it would lose all of them is followed by others, so that the
+ * group's channels remain a multiple of --round. */
+static void rounded_with_small_layer(void)
+{
+    Case c = case_of(
+        "model: {layers: [conv2d: {name: a, channels: 2, kernel: 1}, conv2d: {name: b, channels: 6,"
+        " kernel: 1, input: data}, concat: {input: [a, b]}, conv2d: {name: c, channels: 8, kernel: "
+        "1, input: data}, add: {name: s, input: [c, concat1]}, flatten, dense: {width: 10}]}",
+        images(1, 1, 1), 10, NULL);
+    CU_ASSERT_EQUAL(group_of(&c, "a")->parts, 1);
+    shrink(&c, .75, 2);
+    CU_ASSERT(left_of(&c, "a") == 1 && left_of(&c, "b") == 3 && left_of(&c, "s") == 4);
+    case_free(&c);
+}
+
 static void kept(void)
 {
     Units *units = NULL;
@@ -412,5 +427,6 @@ TEST_MAIN("units", {"parameters and multiply-adds of the table", table},
           {"groups of the zoo", groups}, {"gpt2 and llama", gpt}, {"grouped convolutions", parts},
           {"group norms", normed}, {"concat, sum, flatten", concatenated},
           {"parts of several layers", parts_of_concat},
-          {"parts and a small layer", parts_with_small_layer}, {"kept and rounded", kept},
+          {"parts and a small layer", parts_with_small_layer},
+          {"rounded, and a small layer", rounded_with_small_layer}, {"kept and rounded", kept},
           {"scores", scores}, {"slim", slim}, {"widths that cannot be", width_errors})

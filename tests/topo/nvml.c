@@ -105,9 +105,11 @@ int nvmlDeviceGetNvLinkRemotePciInfo_v2(Device *device, unsigned link, Pci *remo
                               : NOT_SUPPORTED;
 }
 
+#ifndef OLD_DRIVER
 int nvmlDeviceGetNvLinkRemoteDeviceType(Device *device, unsigned link, int *type)
 {
     (void)link;
     *type = device->number < 2 ? TO_GPU : TO_SWITCH;
     return SUCCESS;
 }
+#endif

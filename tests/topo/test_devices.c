@@ -5,6 +5,8 @@
 
 #include <dlfcn.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static char root[32];
 
@@ -74,12 +76,13 @@ static void test_cards(void)
     root_end();
 }
 
-/* The made-up NVML is in the folder of this program. Once it is loaded, its name finds it. */
-static void load_nvml(void)
+/* The made-up NVMLs are in the folder of this program. Once one is loaded, its name finds it.
+ * place: "/", or "/old/" for one that lacks what old drivers lack. */
+static void load_nvml(const char *place)
 {
     char path[512];
     CU_ASSERT_FATAL(program_path(path, sizeof path));
-    snprintf(strrchr(path, '/'), 32, "/libnvidia-ml.so.1");
+    snprintf(strrchr(path, '/'), 32, "%slibnvidia-ml.so.1", place);
     if (!dlopen(path, RTLD_NOW)) printf("  %s\n", dlerror());
     CU_ASSERT_PTR_NOT_NULL_FATAL(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_NOLOAD));
 }
@@ -91,7 +94,7 @@ static void test_gpus(void)
                                             {"PHB", "SYS", "X", "NV12"},
                                             {"SYS", "SYS", "NV12", "X"}};
     Hardware h = {0};
-    load_nvml();
+    load_nvml("/");
     root_begin();
     put("/sys/bus/pci/devices/0000:ba:00.0/numa_node", "1\n");
     hardware_add_gpus(&h, root);
@@ -117,6 +120,28 @@ static void test_gpus(void)
         hardware_fini(&h);
     }
     root_end();
+}
+
+/* An old driver does not tell which links end at switches; everything else is known. A child loads
+ * its library, since a process finds only one by its name. */
+static void test_old_driver(void)
+{
+    int status = -1;
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+        Hardware h = {0};
+        load_nvml("/old/");
+        root_begin();
+        hardware_add_gpus(&h, root);
+        root_end();
+        _exit(h.gpu_count != 4                              ? 1
+              : strcmp(h.gpu[0].gpu_link[1], "NV2") != 0    ? 2
+              : strncmp(h.gpu[2].gpu_link[3], "NV", 2) == 0 ? 3
+                                                            : 0);
+    }
+    CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
+    CU_ASSERT_EQUAL(status, 0);
 }
 
 /* Makes a folder root/path, and a link to it. */
@@ -167,4 +192,5 @@ static void test_ways(void)
     root_end();
 }
 
-TEST_MAIN("devices", {"cards", test_cards}, {"GPUs", test_gpus}, {"ways to cards", test_ways})
+TEST_MAIN("devices", {"cards", test_cards}, {"an old driver", test_old_driver}, {"GPUs", test_gpus},
+          {"ways to cards", test_ways})
