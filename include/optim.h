@@ -251,9 +251,9 @@ struct OptimTable {
     int64_t (*work_floats)(const OptimTensor *tensor);
     /* A rule has one of the next three members, or none if it is only for rows. update: updates one
      * piece, whose average (train.ema) a second pass moves. update_pieces: updates `count` pieces
-     * of the rule, an entry of Optim.rule, and moves their averages; m and v of a piece are its
-     * parts of state slots 0 and 1. update_all: updates all parameters of the model, undivided; all
-     * have this rule. */
+     * of the rule, an entry of Optim.rule, moves their averages and writes their copies; m and v of
+     * a piece are its parts of state slots 0 and 1. update_all: updates all parameters of the
+     * model, undivided; all have this rule. */
     void (*update)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
     void (*update_pieces)(Optim *optim, const OptimRule *rule, const UpdatePiece *piece, int count);
     void (*update_all)(Optim *optim, float *params, const float *grads);
@@ -327,7 +327,7 @@ struct Optim {
     OptimPiece *joined_statistic;
     /* shard.gather is NULL if nothing is sharded */
     OptimShard shard;
-    /* type of the copies (optim_use_copies) */
+    /* type of the copies (optim_use_copies); DTYPE_F32: there are none */
     DType copy_type;
     /* whole_io.get is NULL if tensors are stored whole and in plain order */
     OptimWhole whole_io;
@@ -372,7 +372,7 @@ void optim_use_merge(Optim *optim, OptimMerge merge);
 /* optim_use_copies: from the next update on, updates also write the parameters of range i to
  * copy[i], rounded to the 16-bit type `type`, for i < range_count; NULL: nowhere. The array is read
  * during the call only. optim_can_copy returns whether this is possible: all rules have
- * update_pieces, and nothing is sharded. */
+ * update_pieces, nothing is sharded, and the memory is not the host's. */
 bool optim_can_copy(const Optim *optim);
 void optim_use_copies(Optim *optim, void *const *copy, DType type);
 /* Sets out[i] to the sum of squares of the gradient of range i, in double: sums of FLAT_CHUNK

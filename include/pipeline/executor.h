@@ -42,10 +42,11 @@ void executor_set_param(Executor *executor, int param, const float *stored);
  * Repacks all weights that are not gathered. Collective on grid->dp_world. */
 void executor_params_changed(Executor *executor);
 /* Sets copy[p] for each parameter p of the graph: the address at which an operation on this rank
- * reads it in a 16-bit type, which the result names; NULL if there is none, or more than one, and
- * for all parameters with ZeRO. The caller's updates must write these copies from now on, and be
- * followed by executor_params_updated, which does what executor_params_changed does but does not
- * write the copies again. */
+ * reads it in a 16-bit type, which the result names; NULL if there is none, if several operations
+ * have one of p or of another parameter of this operation, or with ZeRO. If all are NULL, the
+ * result is DTYPE_F32. From now on the caller's updates must write these copies. After an update
+ * call executor_params_updated: it does what executor_params_changed does, but does not write these
+ * copies again. */
 DType executor_use_copies(Executor *executor, void **copy);
 void executor_params_updated(Executor *executor);
 /* A source of micro-batches of data, usually a loader. */

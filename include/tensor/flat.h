@@ -45,7 +45,7 @@ typedef struct SgdArgs {
     float lr, momentum, grad_scale;
     /* Average.rate of all pieces */
     float average_rate;
-    /* type of the copies (UpdatePiece.copy): bf16 or fp16 */
+    /* type of the copies (UpdatePiece.copy): bf16 or fp16; not used if no piece has a copy */
     DType copy_type;
     /* nesterov: true for Nesterov momentum. m_is_empty: true if m has no value yet; the update then
      * sets m to g. */
@@ -58,8 +58,8 @@ typedef struct SgdArgs {
 typedef struct AdamArgs {
     /* grad_scale: factor by which g is multiplied first */
     float lr, beta1, beta2, eps, grad_scale;
-    /* Average.rate of all pieces, and type of the copies (UpdatePiece.copy): bf16 or fp16;
-     * adam_direction uses neither, because it does not change w */
+    /* the fields of SgdArgs with these names; adam_direction uses neither, because it does not
+     * change w */
     float average_rate;
     DType copy_type;
     /* bias corrections after t updates: correct1 = 1 - beta1^t, correct2 = 1 - beta2^t */

@@ -96,7 +96,8 @@ typedef struct OpRun {
     void *saved;
     /* if spec.x_act is set: the `saved` memory of the operation that computes x[0] */
     const void *x_saved;
-    /* memory of Op.cache_bytes bytes: other forms of w, which refresh writes */
+    /* memory of Op.cache_bytes bytes: other forms of w, written by refresh or, if
+     * Op.cache_is_copies is true, by updates */
     void *cache;
     /* scratch memory of Op.workspace_bytes bytes, valid within one call */
     void *workspace;
@@ -155,7 +156,7 @@ typedef struct OpTable {
      * again with the new x. */
     Status (*plan)(Op *op, Desc preferred[SPEC_INPUTS]);
     /* Writes OpRun.cache from w. Called after parameters have changed or have been read into memory
-     * again. */
+     * again, but not after an update that has written the copies itself (Op.cache_is_copies). */
     void (*refresh)(Op *op, const OpRun *run);
     void (*forward)(Op *op, const OpRun *run);
     /* Called before backward_data and backward_weight. Applies the mask of a fused activation; for

@@ -8,7 +8,12 @@ static void measure(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
     Stream *s = optim->backend->table->stream(optim->backend);
     const AdamArgs args = adam_args(optim, piece->rule, /* decoupled */ true);
-    const UpdatePiece part = optim_update_piece(optim, piece, a);
+    const UpdatePiece part = {.w = a->w,
+                              .g = a->g,
+                              .m = optim_slot(optim, 0, piece),
+                              .v = optim_slot(optim, 1, piece),
+                              .n = piece->elements,
+                              .weight_decay = optim_decay(piece)};
     float *u = optim_scratch_of(optim, piece);
     optim->backend->table->flat->adam_direction(s, &args, u, &part);
     optim_add_squares(optim, 0, piece, a->w);

@@ -34,8 +34,11 @@ static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
         .nesterov = constants->nesterov,
         .m_is_empty = optim->is_first_update,
     };
-    UpdatePiece part = optim_update_piece(optim, piece, a);
-    part.weight_decay = (float)(rate * (double)optim_decay(piece));
+    const UpdatePiece part = {.w = a->w,
+                              .g = a->g,
+                              .m = optim_slot(optim, 0, piece),
+                              .n = piece->elements,
+                              .weight_decay = (float)(rate * (double)optim_decay(piece))};
     Stream *s = optim->backend->table->stream(optim->backend);
     optim->backend->table->flat->sgd(s, &args, &part, 1);
 }

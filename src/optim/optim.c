@@ -294,7 +294,7 @@ void optim_use_merge(Optim *optim, OptimMerge merge)
 
 bool optim_can_copy(const Optim *optim)
 {
-    bool can = !optim->shard.gather;
+    bool can = !optim->shard.gather && !optim->backend->table->host_memory;
     for (int i = 0; i < optim->rule_count; ++i)
         can = can && optim->rule[i].table->update_pieces != NULL;
     return can;
@@ -345,19 +345,6 @@ float optim_decay(const OptimPiece *piece)
 const UpdateNumbers *optim_numbers_of(const Optim *optim, const OptimRule *rule)
 {
     return optim->numbers ? optim->numbers + (rule - optim->rule) : NULL;
-}
-
-UpdatePiece optim_update_piece(const Optim *optim, const OptimPiece *piece, const OptimArgs *args)
-{
-    const OptimTable *table = piece->rule->table;
-    return (UpdatePiece){.w = args->w,
-                         .g = args->g,
-                         .m = table->slots > 0 ? optim_slot(optim, 0, piece) : NULL,
-                         .v = table->slots > 1 ? optim_slot(optim, 1, piece) : NULL,
-                         .average = table->update_pieces ? optim_average_of(optim, piece) : NULL,
-                         .copy = piece->copy,
-                         .n = piece->elements,
-                         .weight_decay = optim_decay(piece)};
 }
 
 void optim_each(const Optim *optim, const OptimPiece *piece, ElementBody body, const void *args,

@@ -65,8 +65,8 @@ static const char *uses_lack(const OptimTable *t, const OptimUses *uses)
 
 enum { CHECK_FLOATS = 16 };
 
-/* Runs update_pieces on a piece whose state and average are 0. Both must be different from 0
- * afterwards, and other memory must not. */
+/* Runs update_pieces on a piece whose state and average are 0. The state slots that the rule has,
+ * and the average, must then differ from 0; a slot that it does not have must still be 0. */
 static Status check_update_pieces(const OptimTable *t, Backend *backend)
 {
     float w[CHECK_FLOATS], g[CHECK_FLOATS], slot[2][CHECK_FLOATS] = {0},
@@ -75,10 +75,12 @@ static Status check_update_pieces(const OptimTable *t, Backend *backend)
     const OptimConfig constants = {.lr = 1, .beta1 = 0.5, .beta2 = 0.5, .eps = 1};
     OptimRule rule = {
         .table = t, .constants = &constants, .lr_ratio = 1, .slots = t->slots, .momentum = 0.5f};
+    OptimUses uses = {0};
     Optim optim = {.table = t,
                    .backend = backend,
                    .rule_count = 1,
                    .rule = &rule,
+                   .uses = &uses,
                    .step = 1,
                    .is_first_update = true,
                    .lr = 0.5f,
@@ -92,7 +94,8 @@ static Status check_update_pieces(const OptimTable *t, Backend *backend)
             return fail(ERR_BUG, "optimizer %s: .slots is %d, but update_pieces uses %s slot %d",
                         t->word.word, t->slots, s < t->slots ? "no" : "state", s);
     return row_check("optimizer", t->word.word,
-                     average[0] != 0 ? NULL : "update_pieces does not move the average");
+                     average[0] == 0 ? "update_pieces does not move the average"
+                                     : uses_lack(t, &uses));
 }
 
 Status optim_slots_check(const OptimTable *t, Backend *backend)

@@ -40,9 +40,6 @@ void optim_average_start_update(Optim *optim);
 /* Returns the numbers of the rule in the update that has begun, in memory that queued work reads;
  * NULL if the backend does not record work. */
 const UpdateNumbers *optim_numbers_of(const Optim *optim, const OptimRule *rule);
-/* Returns the arrays of a piece for a function of FlatTable: m and v are its parts of state slots 0
- * and 1, or NULL. The average is NULL if the rule has no update_pieces. */
-UpdatePiece optim_update_piece(const Optim *optim, const OptimPiece *piece, const OptimArgs *args);
 /* Computes the sum of squares of each chunk of x, float[piece->elements], for OptimArgs.norm[set].
  * A rule's measure calls it. piece: an entry of Optim.piece. */
 void optim_add_squares(Optim *optim, int set, const OptimPiece *piece, const float *x);
@@ -59,6 +56,10 @@ static inline float *optim_read_only(const float *x)
 /* ---- pieces (pieces.c) ---- */
 /* number of floats of which offsets of ranges are multiples */
 enum { OPTIM_ALIGN = 16 };
+static inline int64_t optim_align(int64_t n)
+{
+    return (n + OPTIM_ALIGN - 1) / OPTIM_ALIGN * OPTIM_ALIGN;
+}
 /* Sets Optim.piece, Optim.chunk, and the sizes of the arenas. arena_elements: as in optim_new. */
 void optim_make_pieces(Optim *optim, int64_t arena_elements);
 /* Sets Optim.joined and Optim.joined_statistic. May be called again when pieces have changed. */

@@ -226,8 +226,16 @@ static void step_rule(const Step *step, const OptimRule *rule)
     for (int i = 0; i < optim->joined_count; ++i) {
         const OptimPiece *piece = &optim->joined[i];
         if (piece->rule != rule) continue;
-        const OptimArgs args = args_of(step, piece);
-        optim->update_piece[count++] = optim_update_piece(optim, piece, &args);
+        const int slots = rule->table->slots;
+        optim->update_piece[count++] =
+            (UpdatePiece){.w = step->params + piece->value_offset,
+                          .g = step->grads + piece->grad_arena_offset,
+                          .m = slots > 0 ? optim_slot(optim, 0, piece) : NULL,
+                          .v = slots > 1 ? optim_slot(optim, 1, piece) : NULL,
+                          .average = optim_average_of(optim, piece),
+                          .copy = piece->copy,
+                          .n = piece->elements,
+                          .weight_decay = optim_decay(piece)};
     }
     if (count > 0) rule->table->update_pieces(optim, rule, optim->update_piece, count);
 }

@@ -6,15 +6,9 @@
 
 #include <string.h>
 
-static int64_t align(int64_t n)
-{
-    enum { ALIGN_FLOATS = 16 };
-    return (n + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
-}
-
 int64_t optim_whole_floats(const OptimTable *table, const OptimTensor *tensor)
 {
-    return align(shape_count(tensor->shape)) + table->work_floats(tensor);
+    return optim_align(shape_count(tensor->shape)) + table->work_floats(tensor);
 }
 
 void optim_step_whole(Optim *optim, const OptimPiece *piece, const OptimArgs *args)
@@ -29,7 +23,7 @@ void optim_step_whole(Optim *optim, const OptimPiece *piece, const OptimArgs *ar
         io->get(io->user, range, stored, plain);
     else
         memcpy(plain, stored, bytes);
-    table->whole(optim, piece, plain, plain + align(shape_count(piece->tensor->shape)));
+    table->whole(optim, piece, plain, plain + optim_align(shape_count(piece->tensor->shape)));
     if (io->put)
         io->put(io->user, range, plain, stored);
     else

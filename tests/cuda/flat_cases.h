@@ -3,6 +3,7 @@
 #define WEFT_TEST_CUDA_FLAT_CASES_H
 
 #include "cases.h"
+#include "optim/rules.h"
 
 enum { ARRAYS = 5, ELEMENTS = 3 * FLAT_CHUNK + 77 };
 
@@ -248,14 +249,15 @@ static void test_copy_rows(void)
 }
 
 /* Cuts the first four arrays, the average in the last one, and the copy, an array of 16-bit
- * numbers, into PIECES pieces of different lengths, some of them empty, with and without weight
- * decay. aligned: true if all pieces begin at multiples of 16 bytes. copy: may be NULL. */
+ * numbers, into PIECES pieces of different lengths, some of them empty and some of several blocks,
+ * with and without weight decay. aligned: true if all pieces begin at multiples of 16 bytes. copy:
+ * may be NULL. */
 enum { PIECES = 150 };
 static void cut(UpdatePiece piece[PIECES], float **v, bool average, uint16_t *copy, bool aligned)
 {
     int64_t from = 0;
     for (int i = 0; i < PIECES; ++i) {
-        const int64_t left = ELEMENTS - from, length = i * 37 % 160;
+        const int64_t left = ELEMENTS - from, length = i % 40 == 3 ? 1500 : i * 17 % 80;
         const int64_t n = i + 1 == PIECES || length > left ? left : length;
         piece[i] = (UpdatePiece){.w = v[0] + from,
                                  .g = v[1] + from,
@@ -366,6 +368,50 @@ static void test_flat_updates(void)
     for (int rule = 0; rule < 8; ++rule)
         for (Cut kind = 0; kind < CUTS; ++kind)
             if (kind == CUT_NONE || rule != 7) check_update(rule, kind);
+}
+
+/* Every rule with update_pieces writes the copies: the operations that read them are not refreshed
+ * after an update. */
+static void test_rule_copies(void)
+{
+    enum { TENSORS = 3, FLOATS = ELEMENTS / TENSORS / 16 * 16, ROOM = TENSORS * FLOATS };
+    Rig rig = {.backend = gpu};
+    for (int r = 0; optim_rule_at(r); ++r) {
+        const OptimTable *table = optim_rule_at(r);
+        if (!table->update_pieces) continue;
+        char *text = mem_format("data: {train: x.h5}\noptim: {name: %s}\n", table->word.word);
+        Config *config = NULL;
+        Optim *optim = NULL;
+        Arrays a;
+        arrays_new(&a);
+        CHECK_OK(config_parse(&config, "test", text, 0, NULL));
+        OptimRange range[TENSORS];
+        UpdatePiece piece[TENSORS];
+        uint16_t *filled = mem_new(ELEMENTS * sizeof *filled),
+                 *copy = rig_alloc(&rig, ELEMENTS * sizeof *copy);
+        void *copies[TENSORS];
+        memset(filled, 0x55, ELEMENTS * sizeof *filled);
+        rig_copy(&rig, copy, filled, ELEMENTS * sizeof *copy);
+        for (int i = 0; i < TENSORS; ++i) {
+            range[i] = (OptimRange){.offset = i * FLOATS, .elements = FLOATS - i, .decay = i & 1};
+            copies[i] = i == 1 ? NULL : copy + i * FLOATS;
+            piece[i] = (UpdatePiece){.w = a.device[0] + i * FLOATS, .n = i == 1 ? 0 : FLOATS - i};
+        }
+        CHECK_OK(optim_new(&optim, config, gpu, range, TENSORS, ROOM));
+        CU_ASSERT_FATAL(optim_can_copy(optim));
+        optim_use_copies(optim, copies, DTYPE_BF16);
+        optim_step(optim, a.device[0], a.device[1], 0.1, 1);
+        check_copy(piece, TENSORS, DTYPE_BF16, a.device[0], copy);
+        optim_free(&optim);
+        config_free(&config);
+        rig_release(&rig, copy, ELEMENTS * sizeof *copy);
+        for (int i = 0; i < ARRAYS; ++i) {
+            rig_release(&rig, a.device[i], ELEMENTS * sizeof(float));
+            mem_free(&a.host[i]);
+        }
+        mem_free(&filled);
+        mem_free(&text);
+    }
 }
 
 /* Updates of the average without an optimizer, with the rate in the arguments or in the backend's

@@ -111,6 +111,9 @@ static Outcome run_straight(const GraphCase *c, const char *dir, const char *key
 {
     Config *config = NULL;
     Trainer *t = graph_trainer(c, dir, keys, &config);
+    int copies = 0;
+    for (int i = 0; i < t->optim->range_count; ++i) copies += t->optim->piece[i].copy != NULL;
+    CU_ASSERT_EQUAL(copies > 0, strcmp(c->precision, "fp32") != 0);
     return run_to_end(t, config);
 }
 
@@ -186,6 +189,7 @@ static void test_graph_averages(void)
         "optim: {name: adamw, lr: 0.01, clip: 0.3, warmup_steps: 9, warmup_momentum: 0.5}\n";
     check_graphs(&(GraphCase){"layers, averages", layers, 16, 8, 8, "fp32", 0, average});
     check_graphs(&(GraphCase){"adamw, averages", adam, 16, 16, 8, "fp32", 0, average});
+    check_graphs(&(GraphCase){"layers in bf16, averages", layers, 16, 8, 8, "bf16", 0, average});
 }
 
 static void test_graphs(void)

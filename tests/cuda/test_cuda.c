@@ -345,6 +345,7 @@ int main(int argc, char **argv)
                                           {"the order of tokens", test_sort},
                                           {"scratch of an order", test_sort_scratch},
                                           {"updates", test_flat_updates},
+                                          {"copies of every rule", test_rule_copies},
                                           {"averages", test_flat_average},
                                           {"streams", test_streams},
                                           {"models without sums", test_residual_models},

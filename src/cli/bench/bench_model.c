@@ -59,9 +59,10 @@ static void update(void *user)
     trainer_update_once(user, 1e-6);
 }
 
-/* Measures the optimizer, which reads and writes parameters and state, and reads gradients. Returns
- * the number of lines filled, 0 or 1. Nothing is measured if this rank updates nothing, or if a
- * rule needs norms or whole tensors, because such rules communicate with other ranks. */
+/* Measures the optimizer, which reads and writes parameters and state, reads gradients, and writes
+ * the copies that operations read in 16-bit types. Returns the number of lines filled, 0 or 1.
+ * Nothing is measured if this rank updates nothing, or if a rule needs norms or whole tensors,
+ * because such rules communicate with other ranks. */
 static int measure_optimizer(Trainer *t, BenchLine *line)
 {
     Backend *backend = trainer_backend(t);
@@ -73,6 +74,7 @@ static int measure_optimizer(Trainer *t, BenchLine *line)
         const OptimPiece *piece = &o->piece[i];
         elements += piece->elements;
         bytes += (3.0 + 2.0 * piece->rule->slots) * sizeof(float) * (double)piece->elements;
+        if (piece->copy) bytes += (double)dtype_bytes(o->copy_type) * (double)piece->elements;
     }
     if (elements == 0) return 0;
     *line = (BenchLine){.occurrences = 1, .direction = "update"};

@@ -36,7 +36,7 @@ typedef struct StatisticRun {
 } StatisticRun;
 
 /* Returns whether the run b continues a: only padding lies in between, which is 0 in both arenas.
- * With ZeRO it may not be, so that runs are not joined. */
+ * With ZeRO the sums outside of this rank's shards are undefined, so that runs are not joined. */
 static bool continues(const Plan *plan, const StatisticRun *a, const StatisticRun *b)
 {
     if (plan->zero || a->n == 0) return false;

@@ -116,6 +116,7 @@ DType params_use_copies(ParamGather *g, const SlotMemory *memory, void **copy)
     memset(copy, 0, (size_t)graph->param_count * sizeof *copy);
     if (plan->zero) return type;
     int *users = mem_new((size_t)(graph->param_count + 1) * sizeof *users);
+    mem_free(&g->copied);
     g->copied = mem_new((size_t)graph->node_count * sizeof *g->copied);
     for (int c = 0; c < plan->chunk_count; ++c)
         for (int i = 0; i < plan->chunk[c].run_count; ++i)

@@ -197,7 +197,7 @@ static Status conv_plan(Op *op, Desc preferred[SPEC_INPUTS])
     op->workspace_bytes = v->cudnn_bytes + (bias > gradient ? bias : gradient);
     op->cache_bytes = is_16_bit(op) ? (size_t)v->weight_count * dtype_bytes(s->y.dtype) : 0;
     op->cache_is_copies = is_16_bit(op);
-    op->copy_offset[1] = -1;
+    if (op->cache_is_copies) op->copy_offset[1] = -1;
     for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = shape_count(s->w[i]);
     op->needs_x[0] = !s->frozen;
     op->needs_y = s->act != ACT_NONE;

@@ -65,11 +65,11 @@ enum { UPDATE_PIECES = 56 };
 typedef struct UpdateList {
     int count;
     /* first_block[i]: number of blocks of the pieces before piece i */
-    unsigned first_block[UPDATE_PIECES + 1];
+    unsigned first_block[UPDATE_PIECES];
     UpdatePiece piece[UPDATE_PIECES];
 } UpdateList;
 static_assert(sizeof(UpdateList) + sizeof(AdamArgs) + sizeof(float *) <= 4096,
-              "a kernel has at most 4096 bytes of arguments");
+              "before CUDA 12.1 a kernel has at most 4096 bytes of arguments");
 
 /* Returns the piece of this block. *i: number of this thread in the piece. */
 static __device__ __forceinline__ const UpdatePiece &piece_of_block(const UpdateList &list,
