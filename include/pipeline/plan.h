@@ -134,7 +134,8 @@ typedef struct ChunkPlan {
     int first, end;
     ActionList pass[PASSES];
     int run_count;
-    /* runs of the nodes, [run_count]; owned */
+    /* runs of the nodes in their order, [run_count]; if blocks are recomputed, second runs of the
+     * same nodes follow; owned */
     RunOffsets *run;
     /* messages of forward: activations_in comes from the previous chunk, activations_out goes to
      * the next chunk */

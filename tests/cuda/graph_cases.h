@@ -208,12 +208,17 @@ static void test_graphs(void)
     static const char plain_gpt[] =
         "model: {name: gpt2, layers: 1, width: 32, heads: 2, context: 24, dropout: 0.1}\n"
         "optim: {name: adamw, lr: 0.003}\n";
+    static const char recomputed_gpt[] =
+        "model: {name: gpt2, layers: 1, width: 32, heads: 2, context: 24}\n"
+        "optim: {name: adamw, lr: 0.003}\ngrid: {recompute: block}\n";
     /* There are 125 images: the last batch of an epoch is short. */
     check_graphs(&(GraphCase){"lenet", lenet, 16, 16, 8, "fp32", 0, NULL});
     check_graphs(&(GraphCase){"lenet, 4 micro-batches", lenet, 16, 4, 8, "fp32", 0, NULL});
     check_graphs(&(GraphCase){"layers, 3 micro-batches", layers, 15, 5, 8, "fp32", 0, NULL});
     check_graphs(&(GraphCase){"gpt2", gpt, 6, 2, 0, "fp32", 0, NULL});
     check_graphs(&(GraphCase){"gpt2 in bf16", gpt, 4, 4, 0, "bf16", 0, NULL});
+    check_graphs(
+        &(GraphCase){"gpt2 in bf16, recomputed", recomputed_gpt, 4, 4, 0, "bf16", 0, NULL});
     check_graphs(&(GraphCase){"gpt2 in fp16", plain_gpt, 4, 2, 0, "fp16", 0, NULL});
     check_graphs(&(GraphCase){"mlp, lamb", mlp, 16, 8, 8, "fp32", 4, NULL});
 }

@@ -108,6 +108,12 @@ static bool copies_alone(const Plan *plan, const Node *node, const int *users)
     return alone;
 }
 
+/* Returns the run of node n of chunk number c that has the node's cache. */
+static const OpRun *run_of_node(const Plan *plan, const SlotMemory *memory, int c, int n)
+{
+    return &memory->chunk[c].slot[0].run[n - plan->chunk[c].first];
+}
+
 DType params_use_copies(ParamGather *g, const SlotMemory *memory, void **copy)
 {
     const Plan *plan = g->context->plan;
@@ -119,13 +125,12 @@ DType params_use_copies(ParamGather *g, const SlotMemory *memory, void **copy)
     mem_free(&g->copied);
     g->copied = mem_new((size_t)graph->node_count * sizeof *g->copied);
     for (int c = 0; c < plan->chunk_count; ++c)
-        for (int i = 0; i < plan->chunk[c].run_count; ++i)
-            count_copies(plan, &graph->node[plan->chunk[c].run[i].node], users);
+        for (int n = plan->chunk[c].first; n < plan->chunk[c].end; ++n)
+            count_copies(plan, &graph->node[n], users);
     for (int c = 0; c < plan->chunk_count; ++c)
-        for (int i = 0; i < plan->chunk[c].run_count; ++i) {
-            const int n = plan->chunk[c].run[i].node;
+        for (int n = plan->chunk[c].first; n < plan->chunk[c].end; ++n) {
             const Node *node = &graph->node[n];
-            char *cache = memory->chunk[c].slot[0].run[i].cache;
+            char *cache = run_of_node(plan, memory, c, n)->cache;
             g->copied[n] = copies_alone(plan, node, users);
             if (!g->copied[n]) continue;
             type = node->op->spec.y.dtype;
@@ -143,13 +148,12 @@ void params_changed(ParamGather *g, const SlotMemory *memory, bool updated)
     if (plan->gathers) g->window.here_count = 0;
     if (plan->zero && !plan->gathers) gather_shards(g->context);
     for (int c = 0; c < plan->chunk_count; ++c)
-        for (int i = 0; i < plan->chunk[c].run_count; ++i) {
-            const int n = plan->chunk[c].run[i].node;
+        for (int n = plan->chunk[c].first; n < plan->chunk[c].end; ++n) {
             const Node *node = &plan->graph->node[n];
             if (updated && g->copied && g->copied[n]) continue;
             /* gather_repack repacks gathered weights */
             if (plan->gathers && gather_bucket_of(plan, node) >= 0) continue;
-            op_refresh(node->op, &memory->chunk[c].slot[0].run[i]);
+            op_refresh(node->op, run_of_node(plan, memory, c, n));
         }
 }
 
