@@ -63,8 +63,10 @@ sleepers=() names='two run lone'
 for name in $names; do soon grep -q 'step 2/' $name.log; done
 ranks=$(for name in $names; do own "^$WEFT train images.yaml run.name=$name"; done)
 holds "five ranks: $ranks" test "$(echo "$ranks" | wc -l)" = 5
+set +m # with job control bash leaves all loops, that of soon, too, when one of its jobs is suspended
 kill -TSTP "${sleepers[@]}"
 for p in "${sleepers[@]}" $ranks; do holds "process $p sleeps" soon state "$p" T; done
+set -m
 lines=$(cat runs/{two,run,lone}/metrics.jsonl | wc -l)
 sleep 6
 holds 'nothing was trained meanwhile' test "$(cat runs/{two,run,lone}/metrics.jsonl | wc -l)" = "$lines"
