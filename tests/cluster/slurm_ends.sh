@@ -61,7 +61,9 @@ until_true 50 back || { scontrol show job; cat $(printf '%s-*.log ' $names); }
 fast
 for name in $names; do
     log=$name-${id[$name]}.log
-    holds "$name stopped by itself, before the limit, three times" test "$(grep -c "^job ${id[$name]} ends in .* this run stops here" "$log")" -ge 3
+    stops=$(grep -c "^job ${id[$name]} ends in .* this run stops here" "$log") || true
+    [ "$stops" -ge 3 ] || sed 's/^/  | /' "$log"
+    holds "$name stopped by itself, before the limit, three times" test "$stops" -ge 3
     holds "Slurm stopped nothing of $name" test -z "$(grep -i 'due to time limit' "$log")"
     ended_well $name "${id[$name]}"
 done
