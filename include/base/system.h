@@ -210,10 +210,13 @@ typedef struct Library {
     const char *user, *cure;
     /* at most LIBRARY_SYMBOLS symbols; after the last one .name is NULL */
     const LibrarySymbol *symbol;
+    /* symbols that some versions of the library lack, ended in the same way; NULL: there are
+     * none */
+    const LibrarySymbol *optional;
 } Library;
 /* Loads a library and writes the addresses of all its symbols into `table`, a struct of pointers to
- * functions. ERR_CONFIG: the library or a symbol is missing; the message says what to do, and table
- * is unchanged. */
+ * functions; NULL for an optional symbol that is missing. ERR_CONFIG: the library or another symbol
+ * is missing; the message says what to do, and table is unchanged. */
 Status library_bind(const Library *library, void *table);
 
 #endif

@@ -33,8 +33,8 @@ typedef struct UpdatePiece {
     float *m, *v;
     /* the piece's average (Average.to); NULL: there is none */
     float *average;
-    /* where w is also written, rounded to the argument copy_type of the update; NULL: nowhere,
-     * always so if the memory is the host's */
+    /* array that also gets w, rounded to the update's argument copy_type; NULL: there is none, as
+     * always if the memory is the host's */
     void *copy;
     int64_t n;
     float weight_decay;

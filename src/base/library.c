@@ -23,5 +23,9 @@ Status library_bind(const Library *library, void *table)
     }
     for (int i = 0; library->symbol[i].name; ++i)
         memcpy((char *)table + library->symbol[i].slot, &found[i], sizeof found[i]);
+    for (const LibrarySymbol *s = library->optional; s && s->name; ++s) {
+        void *address = dlsym(file, s->name);
+        memcpy((char *)table + s->slot, &address, sizeof address);
+    }
     return OK;
 }

@@ -41,7 +41,8 @@ static const LibrarySymbol symbols[] = {
     {"nvmlDeviceGetNvLinkRemotePciInfo_v2", offsetof(Nvml, link_pci)},
     {0},
 };
-static const LibrarySymbol newer_symbols[] = {
+/* old drivers lack this symbol */
+static const LibrarySymbol optional[] = {
     {"nvmlDeviceGetNvLinkRemoteDeviceType", offsetof(Nvml, link_type)},
     {0},
 };
@@ -49,13 +50,8 @@ static const Library library = {.file = "libnvidia-ml.so.1",
                                 .name = "NVML",
                                 .user = "the description of GPUs",
                                 .cure = "do without it",
-                                .symbol = symbols};
-/* The symbols that old drivers lack. */
-static const Library newer_library = {.file = "libnvidia-ml.so.1",
-                                      .name = "NVML",
-                                      .user = "the description of GPUs",
-                                      .cure = "do without it",
-                                      .symbol = newer_symbols};
+                                .symbol = symbols,
+                                .optional = optional};
 
 /* The NVLinks of a GPU. */
 typedef struct Links {
@@ -168,7 +164,6 @@ void hardware_add_gpus(Hardware *h, const char *root)
             h->note = mem_format("GPUs are not described: %s", fail_message());
         return;
     }
-    if (library_bind(&newer_library, &nvml) != OK) nvml.link_type = NULL;
     int code = nvml.init();
     if (code == NVML_SUCCESS) {
         code = add_gpus(h, &nvml, root);

@@ -335,7 +335,7 @@ static void check_update(int rule, Cut kind)
                                       .average = rule & 1 ? v[4] : NULL,
                                       .copy = d ? copy : NULL,
                                       .n = ELEMENTS,
-                                      .weight_decay = 0.01f}};
+                                      .weight_decay = is_adam || is_direction ? 0.1f : 0.01f}};
         long before = 0, after = 0, empty;
         if (kind != CUT_NONE) cut(piece, v, rule & 1, d ? copy : NULL, kind == CUT_ALIGNED);
         if (emulate_counts) emulate_counts(&before, &empty);

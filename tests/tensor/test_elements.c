@@ -55,7 +55,12 @@ static void run_floats(Elements *e, int kernel, int64_t i, int64_t n)
     float *out = (float *)(void *)e->out + i, *a = e->f[0] + i, *b = e->f[1] + i, *c = e->f[2] + i,
           *d = e->f[3] + i;
     AdamArgs decoupled = adam;
-    const UpdatePiece piece = {.w = a, .g = b, .m = c, .v = d, .n = n, .weight_decay = 0.1f};
+    const UpdatePiece piece = {.w = a,
+                               .g = b,
+                               .m = c,
+                               .v = d,
+                               .n = n,
+                               .weight_decay = kernel == SGD || kernel == SGD_FIRST ? 0.01f : 0.1f};
     SgdArgs sgd = {.lr = 0.1f,
                    .momentum = 0.9f,
                    .grad_scale = 0.7f,

@@ -259,9 +259,11 @@ static void flat_swap(Stream *s, float *a, float *b, int64_t n)
     flat_run(swap_body, (FlatTask){.out = {a, b}, .n = n});
 }
 
+/* Updates the elements of a piece, but not its average. args: SgdArgs or AdamArgs. */
+typedef void (*UpdateBody)(const void *args, const UpdatePiece *piece);
 /* An update of one piece. */
 typedef struct UpdateTask {
-    /* SgdArgs or AdamArgs */
+    UpdateBody update;
     const void *args;
     const UpdatePiece *piece;
     Average average;
@@ -281,63 +283,55 @@ static UpdatePiece piece_range(const UpdatePiece *piece, Range r)
     return part;
 }
 
-/* Calls `update` for elements `all` of the piece, then moves their average. With an average, both
- * are done for one part of the elements after the other: a part is then still in the first-level
- * cache when its average is moved. */
-static void update_range(const UpdateTask *t, Range all,
-                         void (*update)(const void *args, const UpdatePiece *part))
+/* Updates elements of the piece, then moves their average. With an average, both are done for one
+ * part of the elements after the other: a part is then still in the first-level cache when its
+ * average is moved. */
+static void update_body(const void *task, int64_t begin, int64_t end)
 {
     enum { PART = 1024 };
+    const UpdateTask *t = ((const FlatTask *)task)->args;
+    const Range all = range_of(task, begin, end);
     const int64_t most = t->average.to ? PART : all.n;
     for (int64_t at = 0; at < all.n; at += most) {
         const Range r = {.from = all.from + at, .n = all.n - at < most ? all.n - at : most};
         const UpdatePiece part = piece_range(t->piece, r);
-        update(t->args, &part);
+        t->update(t->args, &part);
         average_range(t->average, t->piece->w, r);
     }
 }
 
-static void update_run(WorkBody body, const UpdateTask *t)
+static void update_pieces(UpdateBody update, const void *args, float average_rate,
+                          const UpdatePiece *piece, int count)
 {
-    flat_run(body, (FlatTask){.args = t, .n = t->piece->n});
+    for (int i = 0; i < count; ++i) {
+        const UpdateTask t = {.update = update,
+                              .args = args,
+                              .piece = &piece[i],
+                              .average = {piece[i].average, average_rate}};
+        flat_run(update_body, (FlatTask){.args = &t, .n = piece[i].n});
+    }
 }
 
-static void sgd_part(const void *args, const UpdatePiece *part)
+static void sgd_elements(const void *args, const UpdatePiece *piece)
 {
-    simd_table(DTYPE_F32)->sgd(args, part);
-}
-
-static void sgd_body(const void *task, int64_t begin, int64_t end)
-{
-    const FlatTask *t = task;
-    update_range(t->args, range_of(t, begin, end), sgd_part);
+    simd_table(DTYPE_F32)->sgd(args, piece);
 }
 
 static void flat_sgd(Stream *s, const SgdArgs *a, const UpdatePiece *piece, int count)
 {
     (void)s;
-    for (int i = 0; i < count; ++i)
-        update_run(sgd_body,
-                   &(UpdateTask){a, &piece[i], {piece[i].average, a->average_rate}, NULL});
+    update_pieces(sgd_elements, a, a->average_rate, piece, count);
 }
 
-static void adam_part(const void *args, const UpdatePiece *part)
+static void adam_elements(const void *args, const UpdatePiece *piece)
 {
-    simd_table(DTYPE_F32)->adam(args, part);
-}
-
-static void adam_body(const void *task, int64_t begin, int64_t end)
-{
-    const FlatTask *t = task;
-    update_range(t->args, range_of(t, begin, end), adam_part);
+    simd_table(DTYPE_F32)->adam(args, piece);
 }
 
 static void flat_adam(Stream *s, const AdamArgs *a, const UpdatePiece *piece, int count)
 {
     (void)s;
-    for (int i = 0; i < count; ++i)
-        update_run(adam_body,
-                   &(UpdateTask){a, &piece[i], {piece[i].average, a->average_rate}, NULL});
+    update_pieces(adam_elements, a, a->average_rate, piece, count);
 }
 
 static void direction_body(const void *task, int64_t begin, int64_t end)
@@ -352,7 +346,8 @@ static void direction_body(const void *task, int64_t begin, int64_t end)
 static void flat_adam_direction(Stream *s, const AdamArgs *a, float *u, const UpdatePiece *piece)
 {
     (void)s;
-    update_run(direction_body, &(UpdateTask){.args = a, .piece = piece, .u = u});
+    const UpdateTask t = {.args = a, .piece = piece, .u = u};
+    flat_run(direction_body, (FlatTask){.args = &t, .n = piece->n});
 }
 
 static void flat_put(Stream *s, void *to, const void *from, size_t bytes)
