@@ -5,7 +5,9 @@
 # core. A line "cores: 0.1" or "cores: all" among the first eight lines of a script, or of a
 # program's source, says otherwise. For each test a line is printed with the seconds that it took,
 # the processor time, and its own count of assertions. The last line, "N passed, N failed", counts
-# programs and scripts.
+# programs and scripts. Before it come the reasons of the tests that failed, shortened. Each test has
+# its own TMPDIR: an mpirun of Open MPI 4 fails if another one ends just then and removes the folder
+# in TMPDIR that both use.
 # usage: run.sh PROGRAM...
 # environment: TEST_TIMEOUT  seconds for each test (default 900, enough on a busy machine)
 #              TEST_JOBS     cores to use (default: all; 1: one test at a time)
@@ -28,6 +30,8 @@ run() {
     case $t in
         *_np[0-9]*) n=${t##*_np}; cmd=(mpirun --bind-to none -n "${n%%[!0-9]*}" "$t");;
     esac
+    export TMPDIR=$log.tmp
+    mkdir "$TMPDIR"
     case $t in *.sh) ;; *) export OMP_WAIT_POLICY=passive;; esac # threads that wait leave their cores to other tests
     timeout -k 5 "$limit" "${cmd[@]}" </dev/null >"$log" 2>&1 &
     trap "kill $!; exit 1" TERM
@@ -52,13 +56,15 @@ run() {
             printf 'FAIL  %-44s %3d.%ds %3d.%ds  (exit %s)\n' "$name" $((took / 10)) $((took % 10)) $((busy / 100)) $((busy % 100 / 10)) "$rc"
             sed 's/^/      /' "$log" | tail -n 200
             echo "$name" >>"$work/failed"
+            { echo "$name (exit $rc):"; grep -A 3 -e FAILED "$log" || tail "$log"; } | head -n 30 | sed '1!s/^/      /' >>"$work/reasons"
         fi
     } >"$log.said"
     [ -z "${TEST_TIMES:-}" ] || echo "$name $((took / 10)).$((took % 10))" >>"$TEST_TIMES"
     cat "$log.said"
+    rm -rf "$TMPDIR"
 }
 
-: >"$work/passed" >"$work/failed"
+: >"$work/passed" >"$work/failed" >"$work/reasons"
 # cores TEST : sets `given` to the hundredths of a core that the test keeps busy, at most all of
 # $jobs; with one job, always 100.
 cores() {
@@ -127,6 +133,7 @@ done
 wait
 mapfile -t passed <"$work/passed"
 mapfile -t failed <"$work/failed"
+cat "$work/reasons"
 [ ${#failed[@]} = 0 ] || echo "failed: ${failed[*]}"
 echo "${#passed[@]} passed, ${#failed[@]} failed"
 [ ${#failed[@]} = 0 ] && [ ${#passed[@]} = $# ] && [ $# -gt 0 ]

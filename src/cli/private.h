@@ -8,6 +8,8 @@
 
 #include <signal.h>
 
+struct Runner;
+
 /* largest number of ranks that weft starts */
 enum { RANKS_MAX = 65536 };
 /* The flag -n N. A verb that has it among its flags runs on N ranks. Its options struct has a field
@@ -147,6 +149,14 @@ void launch_prepare(int ranks, int threads);
 /* Returns the command that runs this program on `ranks` ranks. For one rank it has no mpirun.
  * words: main's arguments, of which -n is left out. Release with words_free. */
 char **launch_words(int ranks, char *const *words);
+/* Calls runner_run for `ranks` ranks with the command of launch_words. words: main's arguments;
+ * trains, code: as in runner_run. If mpirun has failed by itself before any rank had begun, and a
+ * test shows that it can start ranks, starts them again, in all three times at most. One cause: an
+ * mpirun of Open MPI 4 fails if another one of the same user ends just then and removes the folder
+ * for temporary files that both use (Open MPI's issue 8510). *why: text of mpirun_refusal if mpirun
+ * cannot start the ranks, owned by the caller; else NULL. ERR_IO: no process could be made. */
+Status launch_run(struct Runner *runner, int ranks, char *const *words, bool trains, int *code,
+                  char **why);
 /* Appends the options by which mpirun passes weft's environment variables on to ranks on other
  * hosts. */
 void mpirun_add_env(Words *w);

@@ -199,10 +199,10 @@ static Status run_ranks(Verification *v, Trial *t, const char *yaml, const char 
     char *words[] = {"weft", "train", (char *)(uintptr_t)yaml, NULL};
     int ranks = t->shape.dp * t->shape.pp * t->shape.tp, code = 0;
     Runner *r = &v->runner;
-    char id[RANDOM_ID_BYTES], *folder = mem_format("%s/%s", config->run.dir, config->run.name);
+    char id[RANDOM_ID_BYTES], *why,
+        *folder = mem_format("%s/%s", config->run.dir, config->run.name);
     random_id(id);
     start_watch_set_id(&r->start_watch, folder, id, 1);
-    char **command = launch_words(ranks, words);
     r->single = ranks == 1;
     r->local = true;
     r->may_be_remote = in_batch_job();
@@ -210,9 +210,9 @@ static Status run_ranks(Verification *v, Trial *t, const char *yaml, const char 
     r->threads = (int)config->train.threads;
     r->hang_s = config->train.hang_s;
     double start = clock_s();
-    Status status = runner_run(r, command, ranks, false, &code);
-    words_free(command);
+    Status status = launch_run(r, ranks, words, false, &code, &why);
     mem_free(&folder);
+    mem_free(&why); /* the log has mpirun's words, too */
     TRY(status);
     t->seconds = clock_s() - start;
     if (r->first_signal)

@@ -31,6 +31,24 @@ check 74 'mpirun: cannot do anything' with "$WEFT" train -n 2 job.yaml run.name=
 holds 'the same command would not help' test "$(grep -c 'start the same command' both)" = 0
 check 64 'mpirun: cannot do anything' with "$WEFT" run -n 2 -- weft train job.yaml run.name=none
 
+# Its first start fails, as it does now and then next to another mpirun that ends: the ranks are started again.
+fails_once() { # COMMAND... : runs the command with an mpirun that fails at its first call and works afterwards
+    rm -f calls
+    mpirun_is "echo >>'$dir/calls'; [ \$(wc -l <'$dir/calls') -gt 1 ] || exit 1; exec '$real' \"\$@\""
+    with "$@"
+}
+check 0 'starting the ranks again' fails_once "$WEFT" train -n 2 job.yaml run.name=again
+same 4 end again
+check 0 'starting the ranks again' fails_once "$WEFT" eval -n 2 job.yaml run.name=again data.test=data.h5
+check 0 'the same to the bit' fails_once "$WEFT" verify job.yaml --steps 2 --grids 2x1x1,1x2x1
+holds 'verify says that it starts ranks again' grep -q 'starting the ranks again' both
+check 0 'start 2' fails_once "$WEFT" run -n 2 -- weft train job.yaml run.name=again2
+# It only fails for this run: there are three starts, and not more.
+rm -f calls
+mpirun_is "case \" \$* \" in *' job.yaml '*) echo >>'$dir/calls'; exit 1 ;; esac; exec '$real' \"\$@\""
+check 1 'starting the ranks again' with "$WEFT" train -n 2 job.yaml run.name=never
+holds 'three starts' test "$(wc -l <calls)" = 3
+
 # It is killed, and so is the next one: that does not show whether ranks can be started.
 for kills in 1 2; do
     rm -rf runs/killed

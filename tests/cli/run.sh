@@ -264,7 +264,8 @@ sed 's/"place":"/&elsewhere /; s/"beat_s":5/"beat_s":1/' away/owner-* | head -c 
 check 78 'another run is using this folder (process' timeout 60 "$WEFT" train images.yaml run.name=owned train.steps=3
 kill "$beats"
 
-# Hosts a, b and c; those with a file in up/ answer.
+# Hosts a, b and c; those with a file in up/ answer. With the file fails_once the next mpirun for host b alone fails, as one now and then
+# does when another one ends.
 mkdir -p bin up
 : >up/a >up/b >up/c
 mpirun=$(command -v mpirun)
@@ -272,6 +273,7 @@ cat >bin/mpirun <<SH
 #!/bin/sh
 [ "\$1" = --host ] || exec $mpirun "\$@"
 echo "\$2" >>asked
+[ "\$2" != b:1 ] || [ ! -e "$PWD/fails_once" ] || { rm "$PWD/fails_once"; exit 1; }
 for host in \$(echo "\$2" | tr ',' ' '); do [ -e "$PWD/up/\${host%:*}" ] || exit 255; done
 shift 2
 [ "\$1" != --map-by ] || shift 2
@@ -318,8 +320,10 @@ ends 'fewer replicas' 75 'stopped as requested'
 begin whole --hostfile three.hosts -- grid.pp=1 grid.dp=3 checkpoint.every_steps=20
 soon another whole ''
 rm up/c
+: >fails_once
 kill -KILL "$(rank_of whole 1)"
 soon grep -q 'start 2: 2 ranks on a,b' err
+holds 'host b was probed twice' test ! -e fails_once
 soon grep -q 'resuming from' err
 kill -TERM "$run"
 ends 'no padding' 75 'stopped as requested'

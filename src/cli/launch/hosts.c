@@ -16,6 +16,9 @@
 static const double ANSWER_MAX_S = 15;
 /* maximum number of hosts that are tested at the same time */
 enum { PROBES_AT_ONCE = 32 };
+/* largest number of probes of a host: one mpirun may fail because another one ends (launch_run); a
+ * host that does not answer in time is probed once */
+enum { PROBES_MAX = 2 };
 
 /* ---- the list of hosts ---- */
 
@@ -214,9 +217,14 @@ void hosts_probe(Hosts *h)
     int code[PROBES_AT_ONCE];
     for (int first = 0; first < h->count; first += PROBES_AT_ONCE) {
         int left = h->count - first, count = left < PROBES_AT_ONCE ? left : PROBES_AT_ONCE;
-        for (int i = 0; i < count; ++i)
-            code[i] = start_probe(h, first + i, &child[i]) == 0 ? COMMAND_BUSY : COMMAND_NONE;
-        command_wait(count, child, ANSWER_MAX_S, code);
+        for (int i = 0; i < count; ++i) code[i] = COMMAND_NONE;
+        for (int probe = 1; probe <= PROBES_MAX; ++probe) {
+            for (int i = 0; i < count; ++i)
+                if (code[i] != 0 && code[i] != COMMAND_TIMED_OUT &&
+                    start_probe(h, first + i, &child[i]) == 0)
+                    code[i] = COMMAND_BUSY;
+            command_wait(count, child, ANSWER_MAX_S, code);
+        }
         for (int i = 0; i < count; ++i) h->host[first + i].lost = code[i] != 0;
     }
 }

@@ -188,21 +188,9 @@ static Status report_loss(const Ranks *ranks, Runner *r, int code)
     return status;
 }
 
-/* Tests whether mpirun can start the ranks. If it cannot, reports why and returns true. */
-static bool mpirun_cannot_start(const Ranks *ranks)
-{
-    char path[4096];
-    bool found = program_path(path, sizeof path);
-    char *why = mpirun_refusal(ranks->count, found ? path : ranks->words[0]);
-    if (why) log_error("%s", why);
-    bool cannot = why != NULL;
-    mem_free(&why);
-    return cannot;
-}
-
 /* Returns the exit code of this process. Reports why the ranks have ended, if they have not
- * reported it themselves. code: result of runner_run. */
-static int exit_code(const Ranks *ranks, Runner *r, int code)
+ * reported it themselves. code, why: results of launch_run. */
+static int exit_code(const Ranks *ranks, Runner *r, int code, const char *why)
 {
     /* ends this process by the signal that ended the ranks */
     if (!r->trains && r->first_signal) {
@@ -216,7 +204,10 @@ static int exit_code(const Ranks *ranks, Runner *r, int code)
         log_error("%s", r->problem);
         return ERR_IO;
     }
-    if (runner_may_have_failed_to_start(r, code) && mpirun_cannot_start(ranks)) return ERR_IO;
+    if (why) {
+        log_error("%s", why);
+        return ERR_IO;
+    }
     if (!r->trains || (is_weft_status(code) && code != ERR_STOPPED)) return code;
     if (r->stop_requests <= 1 && (r->first_signal || code == ERR_STOPPED) &&
         runner_stopped_early(r)) {
@@ -246,23 +237,45 @@ void launch_prepare(int ranks, int threads)
     if (!in_batch_job()) threads_export(ranks, threads);
 }
 
+Status launch_run(Runner *r, int ranks, char *const *words, bool trains, int *code, char **why)
+{
+    /* number of starts */
+    enum { STARTS_MAX = 3 };
+    char path[4096], **command = launch_words(ranks, words),
+                     *program = program_path(path, sizeof path) ? path : words[0];
+    Status status = OK;
+    *why = NULL;
+    for (int start = 1;; ++start) {
+        status = runner_run(r, command, ranks, trains, code);
+        if (status != OK || !runner_may_have_failed_to_start(r, *code)) break;
+        *why = mpirun_refusal(ranks, program);
+        /* larger codes may be those of a signal, by which a user has ended mpirun */
+        if (*why || *code >= 128 || start == STARTS_MAX) break;
+        runner_fini_run(r);
+        log_warn(
+            "mpirun has failed to start the ranks (its exit code is %d), but can start others: "
+            "starting the ranks again",
+            *code);
+    }
+    words_free(command);
+    return status;
+}
+
 Status launch_ranks(const Ranks *ranks)
 {
     Runner r;
-    char id[RANDOM_ID_BYTES];
+    char id[RANDOM_ID_BYTES], *why;
     int code = 0;
     launch_prepare(ranks->count, ranks->threads);
     runner_init(&r);
     random_id(id);
     if (ranks->folder) start_watch_set_id(&r.start_watch, ranks->folder, id, 1);
-    char **command = launch_words(ranks->count, ranks->words);
     r.hang_s = ranks->hang_s;
     /* In a batch job mpirun may place ranks on other hosts. SIGHUP to mpirun ends those ranks,
      * too. */
     r.local = true;
     r.may_be_remote = in_batch_job();
-    Status status = runner_run(&r, command, ranks->count, ranks->folder != NULL, &code);
-    words_free(command);
-    if (status == OK) _exit(exit_code(ranks, &r, code));
+    Status status = launch_run(&r, ranks->count, ranks->words, ranks->folder != NULL, &code, &why);
+    if (status == OK) _exit(exit_code(ranks, &r, code, why));
     return status;
 }
