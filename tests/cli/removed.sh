@@ -129,7 +129,7 @@ for how in removed renamed replaced cut; do
     : >out
     kill -CONT $job
     soon grep -q "$want" out
-    holds "log.txt is there again ($how)" grep -q "$want" $l
+    holds "log.txt is there again ($how)" soon grep -q "$want" $l # a message is written to stderr first
     case $how in removed|renamed) holds "from its first line ($how)" sh -c "head -n 1 $l | grep -q '^---- '";; esac
 done
 stop
