@@ -1,4 +1,4 @@
-/* Host memory, and its limits. Not collective. */
+/* Host memory, its limits, and the alignment of tensors in it. Not collective. */
 #ifndef WEFT_BASE_MEMORY_H
 #define WEFT_BASE_MEMORY_H
 
@@ -28,6 +28,13 @@ void mem_free_at(void **pointer);
  * number of bytes. */
 void *mem_pages_new(size_t bytes);
 void mem_pages_free(void *p, size_t bytes);
+/* Returns n rounded up to a multiple of 16. Tensors and slices in arenas of floats begin at such
+ * multiples: 64 bytes, a cache line. */
+static inline int64_t arena_align(int64_t n)
+{
+    enum { ARENA_ALIGN = 16 };
+    return (n + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+}
 /* Returns true if all n numbers are finite: neither infinite nor NaN. */
 bool mem_finite(const float *x, int64_t n);
 

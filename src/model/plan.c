@@ -5,12 +5,8 @@
 
 #include <string.h>
 
-enum {
-    /* offsets of parameters are multiples of this number of floats */
-    ALIGN_FLOATS = 16,
-    /* largest number of attempts to plan a node */
-    LAYOUT_ROUNDS_MAX = 4
-};
+/* largest number of attempts to plan a node */
+enum { LAYOUT_ROUNDS_MAX = 4 };
 
 typedef struct Planner {
     /* borrowed; its nodes move to `node` when they are planned */
@@ -200,7 +196,7 @@ static Status set_offsets(Graph *g)
             return fail(ERR_BUG, "%s and %s are tied, but stored with different sizes", param->name,
                         original->name);
         if (original) TRY(check_order(g, param));
-        if (!original) end += (param->elements + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
+        if (!original) end += arena_align(param->elements);
     }
     g->arena_elements = end;
     return OK;

@@ -148,7 +148,7 @@ static Status check_ranges(const OptimRange *range, int count, int rules, int64_
 {
     for (int i = 0; i < count; ++i) {
         const OptimRange *r = &range[i];
-        if (r->offset % OPTIM_ALIGN || r->elements < 1 ||
+        if (r->offset != arena_align(r->offset) || r->elements < 1 ||
             (!shard && r->offset + r->elements > arena_elements))
             return fail(ERR_BUG, "optimizer: range %d is misplaced", i);
         if (shard && (shard->first[i] % FLAT_CHUNK || shard->first[i] < 0 || shard->count[i] < 0 ||

@@ -24,7 +24,7 @@ static bool updated_alike(const OptimPiece *a, const OptimPiece *b)
 static bool can_join(const OptimPiece *a, const OptimPiece *b)
 {
     int64_t distance = b->offset - a->offset;
-    bool adjacent = b->offset == optim_align(a->offset + a->elements) &&
+    bool adjacent = b->offset == arena_align(a->offset + a->elements) &&
                     b->value_offset - a->value_offset == distance &&
                     b->grad_arena_offset - a->grad_arena_offset == distance &&
                     b->average_offset - a->average_offset == distance;
@@ -74,7 +74,7 @@ static void place_scratch(Optim *optim, OptimPiece *piece, int64_t *used)
     if (table->scratch == SCRATCH_UNUSED || piece->elements == 0) return;
     if (optim->shard.gather && table->scratch == SCRATCH_MEASURE) {
         piece->scratch_offset = *used;
-        end = *used += optim_align(piece->elements);
+        end = *used += arena_align(piece->elements);
     }
     if (end > optim->scratch_elements) optim->scratch_elements = end;
 }
@@ -125,11 +125,11 @@ void optim_make_pieces(Optim *optim, int64_t arena_elements)
          * are optim.groups, or if rule 0 works on whole tensors. Otherwise their offsets are those
          * of the parameters. */
         piece->average_offset = packed ? optim->average_elements : piece->offset;
-        if (averages && packed) optim->average_elements += optim_align(piece->elements);
+        if (averages && packed) optim->average_elements += arena_align(piece->elements);
         if (range->statistic) continue;
         for (int s = 0; s < piece->rule->slots; ++s) {
             piece->state[s] = packed ? optim->slot_elements[s] : piece->offset;
-            if (packed) optim->slot_elements[s] += optim_align(piece->elements);
+            if (packed) optim->slot_elements[s] += arena_align(piece->elements);
         }
         place_scratch(optim, piece, &scratch);
         optim->chunk[i + 1] = optim->chunk[i] + chunks(range->elements);

@@ -54,12 +54,6 @@ static inline float *optim_read_only(const float *x)
 }
 
 /* ---- pieces (pieces.c) ---- */
-/* number of floats of which offsets of ranges are multiples */
-enum { OPTIM_ALIGN = 16 };
-static inline int64_t optim_align(int64_t n)
-{
-    return (n + OPTIM_ALIGN - 1) / OPTIM_ALIGN * OPTIM_ALIGN;
-}
 /* Sets Optim.piece, Optim.chunk, and the sizes of the arenas. arena_elements: as in optim_new. */
 void optim_make_pieces(Optim *optim, int64_t arena_elements);
 /* Sets Optim.joined and Optim.joined_statistic. May be called again when pieces have changed. */

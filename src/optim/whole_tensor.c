@@ -8,7 +8,7 @@
 
 int64_t optim_whole_floats(const OptimTable *table, const OptimTensor *tensor)
 {
-    return optim_align(shape_count(tensor->shape)) + table->work_floats(tensor);
+    return arena_align(shape_count(tensor->shape)) + table->work_floats(tensor);
 }
 
 void optim_step_whole(Optim *optim, const OptimPiece *piece, const OptimArgs *args)
@@ -23,7 +23,7 @@ void optim_step_whole(Optim *optim, const OptimPiece *piece, const OptimArgs *ar
         io->get(io->user, range, stored, plain);
     else
         memcpy(plain, stored, bytes);
-    table->whole(optim, piece, plain, plain + optim_align(shape_count(piece->tensor->shape)));
+    table->whole(optim, piece, plain, plain + arena_align(shape_count(piece->tensor->shape)));
     if (io->put)
         io->put(io->user, range, plain, stored);
     else

@@ -20,7 +20,7 @@ make_root() {
 }
 
 inside() {
-    export PATH=/bin HOME=/tmp WEFT=/opt/moved/weft/bin/weft OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    export PATH=/bin HOME=/tmp TMPDIR=/tmp WEFT=/opt/moved/weft/bin/weft OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     local there=/opt/moved/weft
     . /tests/cli/common.bash
     holds 'nothing else brings libraries' test -z "$(find / -xdev -path $there -prune -o \( -name 'libmpi*' -o -name 'libhdf5*' \

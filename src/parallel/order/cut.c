@@ -1,8 +1,7 @@
 /* Computes the bounds of the parts of a range that is cut among ranks, and their longest length. */
 #include "cut.h"
 
-/* alignment in floats of all slices but the first: 64 bytes, a cache line */
-enum { SLICE_ALIGN = 16 };
+#include "base.h"
 
 int64_t slice_bound(int64_t offset, int64_t count, int parts, int part)
 {
@@ -10,7 +9,7 @@ int64_t slice_bound(int64_t offset, int64_t count, int parts, int part)
     if (part == parts) return offset + count;
     /* count * part / parts without overflow */
     int64_t even = count / parts * part + count % parts * part / parts;
-    int64_t bound = (offset + even + SLICE_ALIGN - 1) / SLICE_ALIGN * SLICE_ALIGN;
+    int64_t bound = arena_align(offset + even);
     return bound < offset + count ? bound : offset + count;
 }
 

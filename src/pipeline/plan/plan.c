@@ -36,7 +36,7 @@ static int64_t place_values(Plan *plan, bool frozen, int64_t end)
             continue;
         plan->param_offset[i] = end;
         if (!frozen) plan->gradient_offset[i] = end;
-        end += align_floats(p->elements);
+        end += arena_align(p->elements);
     }
     return end;
 }
@@ -56,7 +56,7 @@ static void place_params(Plan *plan)
         plan->param_offset[i] = plan->param_offset[p->tied_param];
         if (p->frozen) continue;
         plan->gradient_offset[i] = end;
-        end += align_floats(p->elements);
+        end += arena_align(p->elements);
     }
     plan->gradient_elements = end;
 }
@@ -107,7 +107,7 @@ static void insert_tied(const Plan *plan, ChunkPlan *c)
         while (at < c->buckets.count && (c->buckets.first_tensor[at] < 0 ||
                                          g->param[c->buckets.first_tensor[at]].node > p->node))
             ++at;
-        bucket_insert(&c->buckets, at, plan->gradient_offset[i], align_floats(p->elements), i);
+        bucket_insert(&c->buckets, at, plan->gradient_offset[i], arena_align(p->elements), i);
     }
 }
 
@@ -151,7 +151,7 @@ static void plan_buckets(const Plan *plan, ChunkPlan *c, size_t bucket_bytes)
         offset[count] = weight;
         param[count++] = i;
         weight += shard_weight(plan, i);
-        end = plan->param_offset[i] + align_floats(p->elements);
+        end = plan->param_offset[i] + arena_align(p->elements);
     }
     if (c->metrics && !plan->zero) {
         weight += METRIC_PAD;

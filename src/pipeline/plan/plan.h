@@ -14,13 +14,6 @@ static inline size_t place_align(size_t bytes)
     return (bytes + PLACE_ALIGN - 1) / PLACE_ALIGN * PLACE_ALIGN;
 }
 
-/* Returns n rounded up to a multiple of 16. Tensors in arenas of floats begin at such multiples. */
-static inline int64_t align_floats(int64_t n)
-{
-    enum { ALIGN_FLOATS = 16 };
-    return (n + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
-}
-
 /* chunk.c: plans the passes of a chunk. The caller has set the fields `chunk`, `first`, `end`,
  * `slots`, `buckets` and `opening_node` of *chunk; chunk_plan sets the action lists, runs, messages
  * and sizes. previous: plan of the previous chunk if this stage has it, else NULL. messages_wait:

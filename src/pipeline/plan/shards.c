@@ -10,7 +10,7 @@
 
 static int64_t padded(const Param *p)
 {
-    return align_floats(p->elements);
+    return arena_align(p->elements);
 }
 
 static int64_t clamp(int64_t n, int64_t least, int64_t most)
@@ -28,7 +28,7 @@ static bool owns_value(const Plan *plan, int param)
 int64_t shard_weight(const Plan *plan, int param)
 {
     const Param *p = &plan->graph->param[param];
-    return p->split.parts > 0 ? align_floats(param_slice_count(plan->graph, param, 0)) : padded(p);
+    return p->split.parts > 0 ? arena_align(param_slice_count(plan->graph, param, 0)) : padded(p);
 }
 
 /* Returns the parameters for which owns_value is true, in order of offset. Owner: the caller. */
@@ -207,7 +207,7 @@ size_t shard_elements(const Plan *plan, int dp_rank, bool statistics)
         if ((plan->graph->param[i].info.is_statistic && !statistics) || !owns_value(plan, i))
             continue;
         plan_shard(plan, i, dp_rank, &first, &count);
-        sum += align_floats(count);
+        sum += arena_align(count);
     }
     return (size_t)sum;
 }

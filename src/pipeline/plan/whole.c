@@ -97,7 +97,7 @@ static size_t update_bytes(const Plan *plan, int dp_rank)
     for (int i = 0; i < plan->graph->param_count; ++i) {
         const ParamUpdate *update = &plan->updates[i];
         size_t count = (size_t)local_elements(plan, i, dp_rank);
-        size_t padded = (size_t)align_floats((int64_t)count);
+        size_t padded = (size_t)arena_align((int64_t)count);
         if (count == 0) continue;
         state += (size_t)update->slots * padded;
         if (update->needs_scratch && shared) scratch += padded;

@@ -40,7 +40,7 @@ typedef struct StatisticRun {
 static bool continues(const Plan *plan, const StatisticRun *a, const StatisticRun *b)
 {
     if (plan->zero || a->n == 0) return false;
-    const int64_t distance = align_floats(a->n);
+    const int64_t distance = arena_align(a->n);
     return b->value - a->value == distance && b->sum - a->sum == distance && a->keep == b->keep &&
            a->share == b->share;
 }
