@@ -19,6 +19,10 @@ SPATIAL = ("[pad: {pad: [1, 2, 3, 4], mode: reflect}, pad: {pad: [1, 2], mode: r
            "pixel_shuffle, upsample: {mode: bilinear, align_corners: true}, flatten, dense: {width: 10}]")
 PIXELS = ("[conv2d: {name: a, channels: 24, kernel: 3, pad: same}, pixels_to_tokens, layer_norm, attention: {name: b, heads: 2, full: true}, "
           "tokens_to_pixels: {input: [b, a]}, max_pool: {kernel: 2}, flatten, dense: {width: 10}]")
+POSITIONS = ("[conv2d: {name: a, channels: 8, kernel: 2, stride: 2}, pixels_to_tokens, positions: {context: 16, init_std: 0.5}, dense: {width: 24}, "
+             "attention: {heads: 2, rotary: true}, dense: {name: b, width: 8}, tokens_to_pixels: {input: [b, a]}, max_pool: {name: c, kernel: 2}, "
+             "pixels_to_tokens, positions: {context: 4, init_std: 0.5}, dense: {width: 24}, attention: {heads: 2, rotary: true}, "
+             "dense: {name: d, width: 8}, tokens_to_pixels: {input: [d, c]}, global_pool, flatten, dense: {name: e, width: 10}]")
 GPT = "model.name=gpt2 model.layers=3 model.width=64 model.heads=4 model.context=48"
 LLAMA = "model.name=llama model.layers=3 model.width=64 model.heads=8 model.ffn=96 model.context=48"
 # name: data (images CxHxW, table D, tokens), words
@@ -33,6 +37,7 @@ MODELS = {
     "layers": ("3x17x13", "model.layers=" + LISTED),
     "spatial": ("3x9x8", "model.layers=" + SPATIAL),
     "pixels": ("3x6x8", "model.layers=" + PIXELS),
+    "pixels-positions": ("3x8x8", "model.layers=" + POSITIONS),
     "vectors": ("20", "model.layers=[numeric_embedding: {name: v, width: 6}, interaction: {name: i, width: 6}, fm: {name: m, width: 6, input: v}, "
                       "concat: {input: [i, m, v]}, dense: {width: 10}]"),
     "tokens-flat": ("tokens", "model.context=12 model.layers=[embedding: {vocab: 256, width: 8}, positions: {context: 12}, flatten, dense: {width: 256}]"),

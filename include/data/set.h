@@ -66,8 +66,8 @@ typedef struct DataColumns {
     /* names: hash of the names of columns and fields; scaling: hash of the transforms, scales,
      * means and deviations that the import has applied to columns; 0: unknown */
     uint64_t names, scaling;
-    /* the first names, one per line, for messages; for a set of fields its variables and their
-     * units (fields/field_units.c); "": unknown */
+    /* the first names, one per line, for messages; for a set of fields what its numbers
+     * mean (fields/field_meaning.c); "": unknown */
     char lines[DATA_COLUMN_LINES];
 } DataColumns;
 /* The metadata of a data set: plain bytes without handles, and one block of memory in a set of
@@ -262,23 +262,30 @@ bool data_ids_match(DataIds set, DataIds model);
  * unknown way matches every way. */
 bool data_scaling_matches(const DataColumns *a, const DataColumns *b);
 /* Compares the columns of the set `set` with those of the set `like`. ERR_DATA: names of columns,
- * or units of fields, are known in both sets and differ; the message has the first difference.
- * Warns if the columns were transformed or scaled differently, and logs if the vocabulary of only
- * one set is known. */
+ * or facts about fields (data_fields_differ), are known in both sets and differ; the message has
+ * the first difference. Warns if the columns were transformed or scaled differently, and logs if
+ * the vocabulary of only one set is known. */
 Status data_columns_check(const DataSet *set, const DataSet *like);
-/* A variable of fields, and its units in two sets. */
-typedef struct DataUnitsPair {
-    char variable[FIELD_NAME], units[2][80];
-} DataUnitsPair;
-/* Finds the first variable whose units are known in two sets of fields and differ. If `unknown` is
- * true, finds instead the first variable whose units are known in only one of the two sets. Returns
+/* A fact about the numbers of fields that two sets do not share (fields/field_meaning.c). */
+typedef struct FieldDifference {
+    /* subject: subject of the fact, such as a variable; fact: the fact in both sets; "": unknown */
+    char subject[FIELD_NAME + 24], fact[2][160];
+    /* advice for the user; a constant */
+    const char *advice;
+} FieldDifference;
+/* Compares the units and levels of variables, the time between frames if offsets of data.window are
+ * in steps, and the order of rows and columns of two sets of fields. Finds the first fact that is
+ * known in both and differs; if `unknown` is true, the first one that is known in only one. Returns
  * false if there is none. */
-bool data_units_differ(const DataColumns *a, const DataColumns *b, bool unknown,
-                       DataUnitsPair *pair);
-/* Logs the first variable whose units only one of two sets has. now, then: columns of the two sets;
+bool data_fields_differ(const DataColumns *a, const DataColumns *b, bool unknown,
+                        FieldDifference *difference);
+/* Writes a fact as words, such as "u in m s-1". side: 0 for set a, 1 for set b. */
+void data_fields_difference_text(const FieldDifference *difference, int side, char *text,
+                                 size_t bytes);
+/* Logs the first fact that is known in only one of two sets. now, then: columns of the two sets;
  * path, other: names of the two sets. */
-void data_units_log_unknown(const char *path, const DataColumns *now, const char *other,
-                            const DataColumns *then);
+void data_fields_log_unknown(const char *path, const DataColumns *now, const char *other,
+                             const DataColumns *then);
 /* Reads all of the set once and checks it. ERR_DATA: a file is truncated, a picture is damaged, a
  * label has no class, an id or a token is out of range, or a value is not finite. classes: number
  * of classes; 0: the number that the set has. */

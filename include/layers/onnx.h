@@ -58,6 +58,8 @@ typedef struct OnnxGraph {
     OnnxTensor *tensor;
     /* the model's input */
     OnnxValue input;
+    /* true: the input is sequences of tokens, (N,T), of any length T */
+    bool reads_tokens;
 } OnnxGraph;
 void onnx_graph_fini(OnnxGraph *graph);
 /* Adds a value with this name. If another value has the name already, the new value gets NAME_2,
@@ -123,7 +125,11 @@ OnnxLayer onnx_shared_layer(const OnnxLayer *layer, const char *name);
  * Takes ownership of data (mem_new). */
 OnnxValue onnx_table(const OnnxLayer *layer, const char *key, int64_t rows, int64_t columns,
                      float *data);
-/* Returns the length of the sequences, a vector of one int64. */
+/* Returns the length of the layer's sequences, a vector of one int64. It is the length of the
+ * model's tokens, or a constant if the sequences are the pixels of an image. */
 OnnxValue onnx_sequence_length(const OnnxLayer *layer);
+/* Returns the constant length of the layer's sequences; 0: it is that of the model's tokens. Values
+ * that depend on the length are shared only by layers for which this is equal. */
+int64_t onnx_fixed_length(const OnnxLayer *layer);
 
 #endif

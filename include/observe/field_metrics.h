@@ -44,7 +44,8 @@ typedef struct FieldMetrics {
     bool latitude;
     /* Means over the targets. skill: the skill against persistence or, for a target without
      * persistence, against climatology. normalized_rmse: RMSE divided by the standard deviation of
-     * the truth. NaN: not defined for some target. */
+     * the truth. Targets for which the metric is not defined, such as one that does not vary, are
+     * left out. NaN: it is not defined for any target. */
     double skill, normalized_rmse;
     /* metrics of each target, [targets] of them set */
     FieldTargetMetrics target[FIELD_CHANNELS];

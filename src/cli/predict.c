@@ -112,7 +112,8 @@ static Status apply_keys(Predict *p, const Config *config, const CheckpointInput
     const bool boxes = data_has_boxes(set);
     const int64_t side = boxes ? config->data.letterbox : config->data.center_crop;
     if (config->data.scale != 0) set->scale = (float)config->data.scale;
-    if (config->data.scale == 0 && !trained_on_bytes(p->training_fingerprint))
+    const bool other_range = p->has_others && !trained_on_bytes(p->training_fingerprint);
+    if (config->data.scale == 0 && other_range)
         return fail(ERR_DATA,
                     "%s was trained on samples that were not bytes (%s), and pictures have values "
                     "from 0 to 255: set data.scale to the factor that gives pictures the range of "
@@ -132,7 +133,7 @@ static Status apply_keys(Predict *p, const Config *config, const CheckpointInput
     }
     set->has_stats = set->stats_count > 0;
     train_use_stats(set, config, input, path);
-    if (!trained_on_bytes(p->training_fingerprint)) warn_of_range(p, path);
+    if (other_range) warn_of_range(p, path);
     if (!side || (side == set->height && side == set->width)) return OK;
     return config_fail_key(config, boxes ? "data.letterbox" : "data.center_crop",
                            "is %lld, but the model in %s takes %lldx%lld", (long long)side, path,
@@ -200,8 +201,10 @@ static Status take_checkpoint(Predict *p, const Config *config, const char *path
     TRY(known ? apply_keys(p, config, &meta.input, path) : take_training_set(p, config, path));
     if (p->names.count == 0) log_info("%s names no classes: their numbers are printed", path);
     if (reads == LOSS_READS_TARGETS)
-        return config_fail_key(config, "train.loss", "has no classes to predict");
-    if (!data_has_images(&p->set)) return OK;
+        return config_fail_key(config, "train.loss",
+                               "has no classes to predict; `weft ckpt export --onnx` gives the "
+                               "outputs of this model to other programs");
+    if (!data_has_images(&p->set) || !p->has_others) return OK;
     if (p->set.channels == 1 || p->set.channels == 3) return OK;
     return fail(ERR_DATA, "%s takes samples of %lld channels: pictures have 3, or 1 in grey", path,
                 (long long)p->set.channels);
@@ -270,6 +273,7 @@ void predict_print_classes(const Predict *p, const double *probability)
 
 static Status predict(Predict *p, const Job *job, const char *path, int count, char *const *files)
 {
+    for (int i = 0; i < count; ++i) p->has_others |= !data_is_hdf5(files[i]);
     TRY(take_checkpoint(p, job->config, path));
     const bool pictures = data_has_images(&p->set), boxes = data_has_boxes(&p->set);
     const int batch_max = boxes ? DETECTOR_BATCH : pictures ? PICTURE_BATCH_MAX : ROW_BATCH_MAX;

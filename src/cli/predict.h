@@ -30,8 +30,9 @@ typedef struct Predict {
      * owned */
     DataSet **set_of;
     int files;
-    /* true: at least one file is a data set */
-    bool has_sets;
+    /* has_sets: true if at least one file is a data set; has_others: true if at least one file is
+     * none */
+    bool has_sets, has_others;
     /* index of the first sample that is read from each set */
     int64_t first_sample;
     /* index of the last sample that is read from each set; INT64_MAX: all samples are read */

@@ -7,12 +7,16 @@
 #include <math.h>
 
 /* Returns the mask, (T,T): element (q, k) is true if query q attends to key k. Layers with the same
- * window share a mask. */
+ * window and length share a mask. */
 static OnnxValue causal_mask(const OnnxLayer *l)
 {
     const int window = l->spec->window;
-    char key[32] = "causal";
-    if (window > 0) snprintf(key, sizeof key, "causal/%d", window);
+    const int64_t length = onnx_fixed_length(l);
+    char key[64] = "causal";
+    int used = 6;
+    if (window > 0) used += snprintf(key + used, sizeof key - (size_t)used, "/%d", window);
+    if (length > 0)
+        snprintf(key + used, sizeof key - (size_t)used, "/length %lld", (long long)length);
     OnnxValue known = onnx_find_shared(l, key);
     if (known != ONNX_NONE) return known;
     const OnnxLayer shared = onnx_shared_layer(l, key);
@@ -41,11 +45,14 @@ static OnnxValue angle_table(const OnnxLayer *l, const char *name, double (*func
     double *speed = mem_new((size_t)(width / 2) * sizeof *speed);
     const double gain = rotary_speeds(l->spec, width, context, speed);
     const uint64_t hash = hash_bytes(speed, (size_t)(width / 2) * sizeof *speed);
-    char key[96], rows[112];
+    const int64_t length = onnx_fixed_length(l);
+    char key[120], rows[136];
     int used = snprintf(key, sizeof key, "rotary/%s/%lld/%.9g", name, (long long)width, base);
     if (l->spec->rotary_scaling.type != ROTARY_DEFAULT)
-        snprintf(key + used, sizeof key - (size_t)used, "/%.9g/%016llx", gain,
-                 (unsigned long long)hash);
+        used += snprintf(key + used, sizeof key - (size_t)used, "/%.9g/%016llx", gain,
+                         (unsigned long long)hash);
+    if (length > 0)
+        snprintf(key + used, sizeof key - (size_t)used, "/length %lld", (long long)length);
     snprintf(rows, sizeof rows, "%s/rows", key);
     OnnxValue known = onnx_find_shared(l, rows);
     if (known != ONNX_NONE) {

@@ -283,8 +283,14 @@ OnnxValue onnx_table(const OnnxLayer *l, const char *key, int64_t rows, int64_t 
     return onnx_share(l, key, t->value);
 }
 
+int64_t onnx_fixed_length(const OnnxLayer *l)
+{
+    return l->graph->reads_tokens ? 0 : l->spec->x[0].shape.dim[1];
+}
+
 OnnxValue onnx_sequence_length(const OnnxLayer *l)
 {
+    if (onnx_fixed_length(l) > 0) return onnx_vector(l, onnx_fixed_length(l));
     OnnxValue known = onnx_find_shared(l, "length");
     if (known != ONNX_NONE) return known;
     const OnnxLayer shared = onnx_shared_layer(l, "length");

@@ -25,6 +25,15 @@
     "{name: d}, concat: {input: [a, d]}, gelu, max_pool: {kernel: 2}, global_pool, flatten, "      \
     "dense: {name: e, width: 8}, layer_norm, swiglu, rms_norm, dense: {name: f, width: 10}]}\n"
 
+/* attention over the pixels of an image, at two sizes */
+#define PIXELS                                                                                     \
+    "model: {layers: [conv2d: {name: a, channels: 8, kernel: 2, stride: 2}, pixels_to_tokens, "    \
+    "positions: {context: 16}, dense: {width: 24}, attention: {heads: 2, rotary: true}, dense: "   \
+    "{name: b, width: 8}, tokens_to_pixels: {input: [b, a]}, max_pool: {name: c, kernel: 2}, "     \
+    "pixels_to_tokens, positions: {context: 4}, dense: {width: 24}, attention: {heads: 2, "        \
+    "rotary: true}, dense: {name: d, width: 8}, tokens_to_pixels: {input: [d, c]}, global_pool, "  \
+    "flatten, dense: {name: e, width: 10}]}\n"
+
 static const char *folder;
 static char *source, *out;
 
@@ -129,7 +138,8 @@ static void files_have_run(void)
         uint64_t hash;
     } row[] = {{GPT2, 300, 0, false, 0x2d91985174a316f1},
                {LLAMA, 300, 0, true, 0x12bcaeaa1c42a7df},
-               {OTHERS, 10, 8, false, 0x12febd6d2fdaf5d4}};
+               {OTHERS, 10, 8, false, 0x12febd6d2fdaf5d4},
+               {PIXELS, 10, 8, false, 0x9a0116829c655d83}};
     for (size_t i = 0; i < sizeof row / sizeof row[0]; ++i) {
         size_t bytes = 0;
         OnnxExported made = {0};

@@ -73,6 +73,6 @@ check 0 'wrote fronts: 1 members' "$WEFT" data make burgers -o fronts --size 16x
 uv=(run.name=units data.refresh=never data.train=waves/member-000.nc 'data.variables={inputs: [u, v], targets: [u, v]}' 'model.layers=[conv2d: {channels: 2, kernel: 1}]')
 check 0 '' train a.yaml "${uv[@]}" train.steps=1
 check 65 'fronts/member-000.nc: its fields have u in 1, but u in m s-1 for the training of' "$WEFT" predict a.yaml "${uv[@]}" fronts/member-000.nc -o no.nc
-check 65 'fronts/member-000.nc: the units of u are 1, but m s-1 in waves/member-000.nc' "$WEFT" eval a.yaml "${uv[@]}" data.test=fronts/member-000.nc
+check 65 'fronts/member-000.nc: has u in 1, but waves/member-000.nc has u in m s-1' "$WEFT" eval a.yaml "${uv[@]}" data.test=fronts/member-000.nc
 check 78 'has 32 rows, but the inputs of' train a.yaml run.name=c data.patch=32x8
 finish

@@ -2,6 +2,7 @@
 # train.rollout: the same bits on grids, with threads, shards, recomputation and pipelines; checkpoints for any number of steps; what is
 # refused.
 # cores: 2
+root=$(cd "$(dirname "$0")/../.." && pwd)
 . "$(dirname "$0")/common.bash"
 check 0 'wrote waves: 2 members' "$WEFT" data make shallow-water -o waves --size 16x16 --members 2 --steps 12
 mkdir all
@@ -44,6 +45,27 @@ check 0 'h_3h' eval train.rollout=1
 holds 'one step has no later lead' sh -c '! grep -q h_6h both'
 check 0 '' timeout 100 "$WEFT" predict a.yaml run.name=three --rollout 4
 check 0 'wrote model.onnx' "$WEFT" ckpt export all/runs/three/checkpoints/best.h5 --onnx -o model.onnx
+
+# A value that is missing at the start of a forecast: evaluation and forecast compute with the mean in its place.
+cat >gap.yaml <<YAML
+run: {name: gap}
+data:
+  train: $root/tests/golden/fields/kinds.nc
+  test: $root/tests/golden/fields/kinds.nc
+  variables: {inputs: [gappy], targets: [gappy]}
+  window: {inputs: [0], targets: [1]}
+  predict: change
+model: {layers: [conv2d: {channels: 4, kernel: 3, pad: same}, tanh, conv2d: {channels: 1, kernel: 3, pad: same}]}
+train: {loss: mse, steps: 4, batch: 2, rollout: 3, threads: 1}
+YAML
+rmse() { grep -o '"rmse": [0-9.]*' "$1" | cut -c9-15; }
+check 0 'on 2 samples' "$WEFT" train gap.yaml
+check 0 '' "$WEFT" eval gap.yaml --json
+rmse out >evaluated
+check 0 '' "$WEFT" predict gap.yaml --rollout 3 --samples 0-1 --json
+rmse out >predicted
+holds 'three leads' test "$(wc -l <evaluated)" = 3
+holds "the errors of a forecast are those of the evaluation: $(paste evaluated predicted)" cmp evaluated predicted
 
 check 78 'choose another norm (model.norm: group)' train model.norm=batch
 check 78 'train.rollout=33: 33 is out of range' train train.rollout=33

@@ -104,4 +104,19 @@ noise_idx 32 16 3 grey.h5
 check 0 '' "$WEFT" train net.yaml run.name=grey data.train=grey.h5 data.test=grey.h5 train.steps=2
 rm grey.h5
 check 0 'set/cat/plain.jpg: ' predict net.yaml run.name=grey data.train=grey.h5 data.test=grey.h5 set/cat/plain.jpg --top 2
+# Samples of a data set of floats, of any number of channels, are prepared as in evaluation, without data.scale.
+if command -v h5import >/dev/null; then
+    awk 'BEGIN { for (i = 0; i < 12 * 18; ++i) print (i * 7 % 11) / 10 }' >x.txt
+    seq 0 11 | awk '{ print $1 % 3 }' >y.txt
+    h5import x.txt -dims 12,2,3,3 -path x -type TEXTFP -size 32 y.txt -dims 12 -path y -type TEXTIN -size 32 -o floats.h5
+    printf 'data: {train: floats.h5, test: floats.h5, layout: nchw}\nmodel: {layers: [flatten, dense: {width: 3}]}\n' >floats.yaml
+    printf 'train: {steps: 20, batch: 12, threads: 1}\nrun: {name: floats}\noptim: {lr: 0.5}\n' >>floats.yaml
+    check 0 'on 12 samples' "$WEFT" train floats.yaml
+    check 0 'eval_loss' "$WEFT" eval floats.yaml --json
+    loss=$(sed -n 's/.*"eval_loss": \([0-9.]*\).*/\1/p' out)
+    check 0 'floats.h5:0' predict floats.yaml floats.h5 --top 3
+    own=$(awk '{ want = " " (NR - 1) % 3 " "; p = $0; sub(/^[^ ]*/, "", p); p = substr(p, index(p, want) + 3); sum -= log(p / 100) } END { print sum / NR }' out)
+    holds "the loss of what is predicted, $own, is that of weft eval, $loss" awk "BEGIN { d = $own - $loss; exit !(d < 1e-3 && d > -1e-3) }"
+    check 65 'set data.scale to the factor' predict floats.yaml floats.h5 set/cat/plain.jpg
+else echo '  skipped: a data set of floats: there is no h5import'; fi
 finish

@@ -138,12 +138,16 @@ static void damage(const char *path)
     fclose(f);
 }
 
-static DataSet *set_open(bool damaged)
+/* user_block: bytes before those of HDF5 in the file. */
+static DataSet *set_of(bool damaged, hsize_t user_block)
 {
     DataSet *set = mem_new(sizeof *set);
     Config *config = NULL;
     const char *path = in_scratch("chunks.h5");
-    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t create = H5Pcreate(H5P_FILE_CREATE);
+    H5Pset_userblock(create, user_block);
+    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, create, H5P_DEFAULT);
+    H5Pclose(create);
     array_put(file, "a", 0, FRAMES);
     array_put(file, "b", 1, FRAMES);
     array_put(file, "ground", 2, 1);
@@ -158,7 +162,14 @@ static DataSet *set_open(bool damaged)
     CHECK_OK(data_set_open(set, config, path));
     for (int i = 0; i < 2; ++i) mem_free(&word[i]);
     config_free(&config);
-    CU_ASSERT(set->samples == FRAMES && data_fields_chunks(set) == CHUNKS + 1);
+    CU_ASSERT_EQUAL(set->samples, FRAMES);
+    return set;
+}
+
+static DataSet *set_open(bool damaged)
+{
+    DataSet *set = set_of(damaged, 0);
+    CU_ASSERT_EQUAL(data_fields_chunks(set), CHUNKS + 1);
     return set;
 }
 
@@ -166,6 +177,22 @@ static void set_free(DataSet *set)
 {
     data_set_fini(set);
     mem_free(&set);
+}
+
+/* HDF5 reads the chunks of a file that begins with other bytes. */
+static void user_block(void)
+{
+    DataSet *set = set_of(false, 1024);
+    FieldReader *reader;
+    double plane[PIXELS];
+    CU_ASSERT_EQUAL(data_fields_chunks(set), 0);
+    CHECK_OK(field_reader_new(&reader, set));
+    for (int frame = 0; frame < FRAMES; frame += CHUNK + 1) {
+        CHECK_OK(field_read_variable(reader, 0, frame, plane));
+        CU_ASSERT(plane[7] == (double)value_at(0, frame, 7));
+    }
+    field_reader_free(&reader);
+    set_free(set);
 }
 
 /* ---- processes ---- */
@@ -390,4 +417,5 @@ static void killed(void)
 }
 
 TEST_MAIN("field chunks", {"places in turn", places}, {"slots, static chunks", slots},
-          {"once an epoch", once}, {"a damaged chunk", damaged}, {"a killed process", killed})
+          {"once an epoch", once}, {"a damaged chunk", damaged}, {"a user block", user_block},
+          {"a killed process", killed})

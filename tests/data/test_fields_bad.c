@@ -13,6 +13,10 @@ typedef struct Wrong {
     const NetcdfAttr *h_attr;
     int64_t rows, levels, times;
     double first_row;
+    /* the distance of two rows, if not 1; what is added to each level */
+    double row_step, more_level;
+    /* if not 0: levels, rows and times are stored divided by it, with the attribute scale_factor */
+    double packed;
     /* value of the first element of h, of the second time, and of the second time of u, if not 0 */
     float h_value;
     double time_value, other_time;
@@ -42,11 +46,14 @@ static const char *file_make(const char *name, Wrong wrong)
                              {"lat", rows},
                              {"lon", COLUMNS}};
     const char *units = wrong.time_units ? wrong.time_units : "hours since 2001-01-01";
-    const NetcdfAttr time_attr[] = {{"units", units, 0},
-                                    {"calendar", wrong.calendar ? wrong.calendar : "standard", 0}};
+    const NetcdfAttr scale = {.name = "scale_factor", .number = wrong.packed};
+    const int packed = wrong.packed != 0;
+    const NetcdfAttr time_attr[] = {
+        {"units", units, 0}, {"calendar", wrong.calendar ? wrong.calendar : "standard", 0}, scale};
     const NetcdfAttr h_attr[2] = {{"units", wrong.h_units ? wrong.h_units : "m", 0},
                                   wrong.h_attr ? *wrong.h_attr : (NetcdfAttr){"note", "none", 0}};
-    const NetcdfAttr lev_attr[] = {{"axis", "Z", 0}};
+    const NetcdfAttr lev_attr[] = {{"axis", "Z", 0}, scale};
+    const double factor = packed ? wrong.packed : 1, row_step = wrong.row_step ? wrong.row_step : 1;
     NetcdfVar var[] = {
         {.name = "h",
          .type = ELEM_F32,
@@ -57,15 +64,25 @@ static const char *file_make(const char *name, Wrong wrong)
         {.name = "u", .type = ELEM_F32, .ndim = 4, .dim = {TIME, LEV, LAT, LON}},
         {.name = "v", .type = ELEM_F32, .ndim = 3, .dim = {TIME2, LAT, LON}},
         {.name = "line", .type = ELEM_F32, .ndim = 1, .dim = {LAT}},
-        {.name = "lev", .type = ELEM_F64, .ndim = 1, .dim = {LEV}, .attr = lev_attr, .attrs = 1},
-        {.name = "lat", .type = ELEM_F64, .ndim = 1, .dim = {LAT}},
+        {.name = "lev",
+         .type = ELEM_F64,
+         .ndim = 1,
+         .dim = {LEV},
+         .attr = lev_attr,
+         .attrs = 1 + packed},
+        {.name = "lat", .type = ELEM_F64, .ndim = 1, .dim = {LAT}, .attr = &scale, .attrs = packed},
         {.name = "time2",
          .type = ELEM_F64,
          .ndim = 1,
          .dim = {TIME2},
          .attr = time_attr,
          .attrs = 2},
-        {.name = "time", .type = ELEM_F64, .ndim = 1, .dim = {TIME}, .attr = time_attr, .attrs = 2},
+        {.name = "time",
+         .type = ELEM_F64,
+         .ndim = 1,
+         .dim = {TIME},
+         .attr = time_attr,
+         .attrs = 2 + packed},
         {.name = "s",
          .type = wrong.static_is_double ? ELEM_F64 : ELEM_F32,
          .ndim = 2,
@@ -92,10 +109,12 @@ static const char *file_make(const char *name, Wrong wrong)
     if (wrong.other_time > 0) value[1] = wrong.other_time;
     put(w, 6, dim[TIME2].size, value);
     value[1] = wrong.time_value != 0 ? wrong.time_value : 6;
+    for (int64_t i = 0; i < times; ++i) value[i] /= factor;
     if (!wrong.no_time) put(w, 7, times, value);
-    for (int64_t i = 0; i < levels; ++i) value[i] = 500.0 + 350.0 * (double)i;
+    for (int64_t i = 0; i < levels; ++i)
+        value[i] = (500.0 + 350.0 * (double)i + wrong.more_level) / factor;
     put(w, 4, levels, value);
-    for (int64_t i = 0; i < rows; ++i) value[i] = (double)i + wrong.first_row;
+    for (int64_t i = 0; i < rows; ++i) value[i] = ((double)i * row_step + wrong.first_row) / factor;
     put(w, 5, rows, value);
     for (int64_t i = 0; i < rows; ++i) CHECK_OK(netcdf_write(w, 3, i, 1, plane));
     double line[COLUMNS] = {wrong.static_value, 1};
@@ -376,9 +395,11 @@ static void units(void)
     DataSet *set = mem_new(sizeof *set), *other = mem_new(sizeof *other);
     const char *key[] = {good_variables, next_step, NULL};
     CHECK_OK(open_with(set, file_make("m.nc", (Wrong){0}), key));
-    CU_ASSERT_STRING_EQUAL(set->columns.lines, "h [m]\ns []");
+    CU_ASSERT_STRING_EQUAL(set->columns.lines,
+                           "h [m]\ns []\nseconds between frames "
+                           "[21600]\norder of rows [rising]\norder of columns []");
     CHECK_OK(open_with(other, file_make("km.nc", (Wrong){.h_units = "km"}), key));
-    CHECK_FAILS(data_columns_check(other, set), ERR_DATA, "km.nc: the units of h are km, but m in");
+    CHECK_FAILS(data_columns_check(other, set), ERR_DATA, "km.nc: has h in km, but");
     data_set_fini(other);
     CHECK_OK(open_with(other, file_make("none.nc", (Wrong){.h_units = ""}), key));
     CHECK_OK(data_columns_check(other, set));
@@ -386,6 +407,65 @@ static void units(void)
     data_set_fini(other);
     data_set_fini(set);
     mem_free(&other);
+    mem_free(&set);
+}
+
+/* Levels, the order of rows, and the time between frames of two sets must be equal, too. */
+static void meaning(void)
+{
+    static const struct {
+        Wrong wrong;
+        const char *message;
+    } row[] = {
+        {{.more_level = 10}, "has u at levels 510, 860, but"},
+        {{.row_step = -1, .first_row = 5}, "has rows of falling coordinates, but"},
+        {{.time_units = "days since 2001-01-01"}, "has frames that are 518400 s apart, but"},
+        {{.packed = 0.5}, NULL},
+    };
+    DataSet *set = mem_new(sizeof *set), *other = mem_new(sizeof *other);
+    const char *key[] = {"data.variables={inputs: [u], targets: [u]}", next_step, NULL};
+    CHECK_OK(open_with(set, file_make("like.nc", (Wrong){0}), key));
+    for (size_t i = 0; i < sizeof row / sizeof *row; ++i) {
+        CHECK_OK(open_with(other, file_make("other.nc", row[i].wrong), key));
+        if (row[i].message)
+            CHECK_FAILS(data_columns_check(other, set), ERR_DATA, row[i].message);
+        else
+            CHECK_OK(data_columns_check(other, set));
+        data_set_fini(other);
+    }
+    /* packed coordinates have the values of plain ones */
+    CHECK_OK(open_with(other, file_make("packed.nc", (Wrong){.packed = 0.5}), key));
+    CU_ASSERT_EQUAL(memcmp(&other->field_set.rows, &set->field_set.rows, sizeof(FieldAxis)), 0);
+    CU_ASSERT_EQUAL(other->field_set.step_s, set->field_set.step_s);
+    CU_ASSERT_EQUAL(other->field_set.variable[0].level_value[1], 850);
+    data_set_fini(other);
+    /* in hours, offsets mean the same for any time between frames */
+    key[1] = "data.window={inputs: [0d], targets: [6d]}";
+    CHECK_OK(open_with(other, file_make("days.nc", (Wrong){.time_units = row[2].wrong.time_units}),
+                       key));
+    CHECK_OK(data_columns_check(other, set));
+    data_set_fini(other);
+    data_set_fini(set);
+    mem_free(&other);
+    mem_free(&set);
+}
+
+/* A variable that was written for fewer times than others has the first times of the coordinate. */
+static void fewer_times(void)
+{
+    const char *path = file_make("fewer.nc", (Wrong){.deflate = 1});
+    const hsize_t size[] = {TIMES - 1, ROWS, COLUMNS};
+    hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT), h = H5Dopen2(file, "h", H5P_DEFAULT);
+    CU_ASSERT(H5Dset_extent(h, size) >= 0);
+    H5Dclose(h);
+    H5Fclose(file);
+    DataSet *set = mem_new(sizeof *set);
+    const char *key[] = {"data.variables={inputs: [h], targets: [h]}",
+                         "data.window={inputs: [0h], targets: [6h]}", NULL};
+    CHECK_OK(open_with(set, path, key));
+    CU_ASSERT_EQUAL(set->samples, TIMES - 2);
+    CU_ASSERT_EQUAL(set->field_set.step_s, 21600);
+    data_set_fini(set);
     mem_free(&set);
 }
 
@@ -416,4 +496,5 @@ static void values(void)
 TEST_MAIN("fields_bad", {"good files are accepted", good}, {"variables and windows", variables},
           {"files that differ", between_files}, {"times", times}, {"packing", packing},
           {"limits", limits}, {"shapes and types", shapes_and_types}, {"damaged files", damaged},
-          {"values", values}, {"units", units}, {"extra channels", extra})
+          {"values", values}, {"units", units}, {"what numbers mean", meaning},
+          {"fewer times", fewer_times}, {"extra channels", extra})

@@ -16,7 +16,8 @@ static float h_of[FRAMES][PIXELS], u_of[FRAMES][LEVELS][PIXELS];
 /* a mask without a time, and one with a time */
 static float mask_of[PIXELS], masks_of[FRAMES][PIXELS];
 
-/* Writes a set of h, whose missing values are NaN, of u on two levels, and of the masks. */
+/* Writes a set of h, whose missing values are NaN, of u on two levels, of the masks, and of calm,
+ * which is 0. */
 static Status write_set(const char *path)
 {
     static const NetcdfDim dim[] = {
@@ -38,8 +39,10 @@ static Status write_set(const char *path)
          .fill = &missing},
         {.name = "u", .type = ELEM_F32, .ndim = 4, .dim = {0, 1, 2, 3}},
         {.name = "mask", .type = ELEM_F32, .ndim = 2, .dim = {2, 3}, .fill = &missing},
-        {.name = "masks", .type = ELEM_F32, .ndim = 3, .dim = {0, 2, 3}, .fill = &missing}};
-    const NetcdfFile file = {.dim = dim, .dims = 4, .var = var, .vars = 7};
+        {.name = "masks", .type = ELEM_F32, .ndim = 3, .dim = {0, 2, 3}, .fill = &missing},
+        {.name = "calm", .type = ELEM_F32, .ndim = 3, .dim = {0, 2, 3}}};
+    const NetcdfFile file = {.dim = dim, .dims = 4, .var = var, .vars = 8};
+    static const float zero[FRAMES][PIXELS];
     const double lev[] = {500, 850}, lat[] = {-75, -45, -15, 15, 45, 75};
     double time[FRAMES];
     NetcdfWriter *w;
@@ -52,6 +55,7 @@ static Status write_set(const char *path)
     TRY(netcdf_write(w, 4, 0, FRAMES, u_of));
     TRY(netcdf_write(w, 5, 0, ROWS, mask_of));
     TRY(netcdf_write(w, 6, 0, FRAMES, masks_of));
+    TRY(netcdf_write(w, 7, 0, FRAMES, zero));
     return netcdf_finish(&w);
 }
 
@@ -74,14 +78,15 @@ static void prepare(void)
     if (tiny_rank == 0 && write_set(set_path) != OK) die("%s", fail_message());
 }
 
+static const char model_text[] =
+    "model: {layers: [conv2d: {channels: 6, kernel: 3, pad: same}, relu, conv2d: {channels: 6, "
+    "kernel: 3, pad: same}, relu, conv2d: {channels: 2, kernel: 3, pad: same}]}\n"
+    "data: {variables: {inputs: [h, u], targets: [h, {name: u, levels: [850]}]}, window: "
+    "{inputs: [-6h, 0h], targets: [6h]}}\n"
+    "train: {loss: mse, batch: 8, micro_batch: 2, steps: 4}\noptim: {name: adam, lr: 1e-3}\n";
+
 static Config *config_of(const char *test, const char *predict, const char *more)
 {
-    static const char text[] =
-        "model: {layers: [conv2d: {channels: 6, kernel: 3, pad: same}, relu, conv2d: {channels: 6, "
-        "kernel: 3, pad: same}, relu, conv2d: {channels: 2, kernel: 3, pad: same}]}\n"
-        "data: {variables: {inputs: [h, u], targets: [h, {name: u, levels: [850]}]}, window: "
-        "{inputs: [-6h, 0h], targets: [6h]}}\n"
-        "train: {loss: mse, batch: 8, micro_batch: 2, steps: 4}\noptim: {name: adam, lr: 1e-3}\n";
     Config *config = NULL;
     char *all =
         mem_format("data.train=%s data.test=%s data.predict=%s %s", set_path, test, predict, more);
@@ -89,7 +94,7 @@ static Config *config_of(const char *test, const char *predict, const char *more
     int count = 0;
     for (char *word; count < 20 && (word = strsep(&rest, " "));)
         if (*word) words[count++] = word;
-    CHECK_OK(config_parse(&config, "fields.yaml", text, count, words));
+    CHECK_OK(config_parse(&config, "fields.yaml", model_text, count, words));
     mem_free(&all);
     return config;
 }
@@ -367,5 +372,29 @@ static void files(void)
     mem_free(&path);
 }
 
+/* A target that does not vary has no skill; the means are those of the other targets. */
+static void constant_target(void)
+{
+    static FieldMetrics m;
+    World sub;
+    if (tiny_world(&sub, 1)) {
+        Config *config = NULL;
+        char *words[] = {mem_format("data.train=%s", set_path),
+                         mem_format("data.test=%s", set_path),
+                         mem_text("data.variables={inputs: [h, calm], targets: [h, calm]}"),
+                         mem_text("train.threads=1")};
+        CHECK_OK(config_parse(&config, "fields.yaml", model_text, 4, words));
+        CHECK_OK(evaluate(config, &sub, &m));
+        CU_ASSERT(isfinite(m.skill) && isfinite(m.normalized_rmse));
+        CU_ASSERT_EQUAL(m.skill, m.target[0].metric[FIELD_SKILL_PERSISTENCE]);
+        CU_ASSERT(isnan(m.target[1].metric[FIELD_SKILL_PERSISTENCE]) != 0);
+        CU_ASSERT(m.target[1].metric[FIELD_RMSE] > 0);
+        for (int i = 0; i < 4; ++i) mem_free(&words[i]);
+        config_free(&config);
+    }
+    tiny_world_fini(&sub);
+}
+
 TINY_MAIN("fields", prepare, {"definitions", definitions}, {"same_bits", same_bits},
-          {"rollouts", rollouts}, {"files", files})
+          {"rollouts", rollouts}, {"files", files},
+          {"a target that does not vary", constant_target})

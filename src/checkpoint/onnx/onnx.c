@@ -252,6 +252,7 @@ static Status add_layers(OnnxExport *e, OnnxFile *out)
     const OnnxModel *m = e->model;
     const bool tokens = m->input.dtype == DTYPE_I32;
     e->onnx.input = onnx_add_value(&e->onnx, tokens ? "tokens" : "x");
+    e->onnx.reads_tokens = tokens;
     out->in.value = e->onnx.input;
     OnnxValue x = e->onnx.input;
     out->out_count = e->graph->node[e->graph->loss_node].spec.x_count;

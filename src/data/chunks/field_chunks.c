@@ -156,7 +156,7 @@ static void index_fill(const FieldSet *f, int file, int variable, hid_t dataset,
     hid_t create = H5Dget_create_plist(dataset);
     hsize_t size[32];
     bool good = H5Pget_layout(create) == H5D_CHUNKED && H5Pget_chunk(create, 32, size) == v->ndim &&
-                h5_chunk_filters(create, &index->shuffle, &index->deflate);
+                h5_chunk_filters(dataset, create, &index->shuffle, &index->deflate);
     int64_t count = 1;
     index->elements = 1;
     for (int i = 0; good && i < v->ndim; ++i) {

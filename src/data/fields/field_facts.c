@@ -45,38 +45,19 @@ static Status attr_text(const Reading *r, hid_t object, const char *name, char t
     return OK;
 }
 
-/* Reads an attribute of 1 to `most` numbers. *count: their number; 0: the object has no such
- * attribute. ERR_DATA: the attribute is anything else. */
-static Status attr_numbers(const Reading *r, const FieldVariableFacts *v, hid_t object,
-                           const char *name, int most, double *value, int *count)
-{
-    int64_t n;
-    hid_t attr = h5_attr_open(object, name, &n);
-    *count = 0;
-    if (attr < 0) return OK;
-    hid_t type = H5Aget_type(attr);
-    const H5T_class_t class = H5Tget_class(type);
-    const bool good = n >= 1 && n <= most && (class == H5T_FLOAT || class == H5T_INTEGER) &&
-                      H5Aread(attr, H5T_NATIVE_DOUBLE, value) >= 0;
-    H5Tclose(type);
-    H5Aclose(attr);
-    if (good) *count = (int)n;
-    if (good) return OK;
-    return fail(ERR_DATA, "%s: attribute %s of %s must be %s, and it is something else", r->path,
-                name, v->array.name, most == 1 ? "a number" : "one or a few numbers");
-}
-
 /* Reads the stored values that mean "missing". If the array is of float32, rounds them to float32,
  * because they are compared with values of that type. */
 static Status read_missing(const Reading *r, hid_t dataset, FieldVariableFacts *v)
 {
     FieldPacking *p = &v->packing;
     int count;
-    TRY(attr_numbers(r, v, dataset, "_FillValue", 1, p->missing, &p->missing_count));
+    TRY(scale_attr_numbers(dataset, r->path, v->array.name, "_FillValue", 1, p->missing,
+                           &p->missing_count));
     if (p->missing_count == 0 && element_is_float(v->array.type))
         p->missing[p->missing_count++] = FIELD_NEVER_WRITTEN;
-    TRY(attr_numbers(r, v, dataset, "missing_value", FIELD_MISSING_CODES_MAX - p->missing_count,
-                     &p->missing[p->missing_count], &count));
+    TRY(scale_attr_numbers(dataset, r->path, v->array.name, "missing_value",
+                           FIELD_MISSING_CODES_MAX - p->missing_count,
+                           &p->missing[p->missing_count], &count));
     p->missing_count += count;
     for (int i = 0; i < p->missing_count && v->array.type == ELEM_F32; ++i)
         p->missing[i] = (double)(float)p->missing[i];
@@ -85,23 +66,7 @@ static Status read_missing(const Reading *r, hid_t dataset, FieldVariableFacts *
 
 static Status read_packing(const Reading *r, hid_t dataset, FieldVariableFacts *v)
 {
-    FieldPacking *p = &v->packing;
-    char is_unsigned[FIELD_UNITS];
-    int count;
-    *p = (FieldPacking){.scale = 1};
-    TRY(attr_numbers(r, v, dataset, "scale_factor", 1, &p->scale, &count));
-    TRY(attr_numbers(r, v, dataset, "add_offset", 1, &p->add, &count));
-    TRY(attr_text(r, dataset, "_Unsigned", is_unsigned));
-    if (!isfinite(p->scale) || !isfinite(p->add) || p->scale == 0)
-        return fail(ERR_DATA,
-                    "%s: %s has scale_factor %g and add_offset %g, with which it cannot "
-                    "be read",
-                    r->path, v->array.name, p->scale, p->add);
-    if (strcasecmp(is_unsigned, "true") == 0)
-        return fail(ERR_DATA,
-                    "%s: %s has the attribute _Unsigned, which weft does not know: store it in an "
-                    "unsigned type",
-                    r->path, v->array.name);
+    TRY(scale_packing(dataset, r->path, v->array.name, &v->packing));
     return read_missing(r, dataset, v);
 }
 
@@ -189,19 +154,17 @@ static Status place_rest(const Reading *r, FieldVariableFacts *v, bool scalar)
 /* ---- coordinates ---- */
 
 /* Reads the values of a dimension's scale into *values, which the caller owns. *count: their
- * number; 0: the scale is no coordinate of d->length numbers, or has more than `most` of them. */
-static Status read_coordinate(const Reading *r, const Dimension *d, int64_t most, double **values,
-                              int64_t *count)
+ * number; 0: the scale is no coordinate of d->length numbers, or has more than `most` of them. For
+ * times (`longer`) it may have more: the variable may have been written for fewer times. */
+static Status read_coordinate(const Reading *r, const Dimension *d, int64_t most, bool longer,
+                              double **values, int64_t *count)
 {
-    *count = 0;
     *values = NULL;
-    if (d->length > most || !scale_is_coordinate(d->scale, r->path, d->length)) return OK;
-    TRY(hdf5_check_in_one_file(r->file.file, d->scale, r->path, d->name));
-    *values = mem_new((size_t)d->length * sizeof **values);
-    if (H5Dread(d->scale, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, *values) < 0)
-        return fail(ERR_DATA, "%s: %s cannot be read: %s", r->path, d->name, h5_error_text());
-    *count = d->length;
-    return OK;
+    Status st = OK;
+    if (d->length <= most)
+        st = scale_read(r->file.file, d->scale, r->path, d->name, d->length, longer, values);
+    *count = *values ? d->length : 0;
+    return st;
 }
 
 /* Reads the times of the frames from the coordinate of dimension d. ERR_DATA: they differ from the
@@ -214,7 +177,7 @@ static Status read_times(Reading *r, const Dimension *d, const FieldVariableFact
     int64_t count;
     if (d->scale < 0 || H5Oget_info(d->scale, &info) < 0 || (r->times && info.addr == r->times_at))
         return OK;
-    Status st = read_coordinate(r, d, FIELD_TIMES, &times, &count);
+    Status st = read_coordinate(r, d, FIELD_TIMES, true, &times, &count);
     if (st == OK && count > 0 && !r->times) {
         r->times = times;
         r->times_at = info.addr;
@@ -234,7 +197,7 @@ static Status read_levels(const Reading *r, const Dimension *d, FieldVariableFac
 {
     double *values;
     int64_t count;
-    Status st = read_coordinate(r, d, FIELD_COORDINATES, &values, &count);
+    Status st = read_coordinate(r, d, FIELD_COORDINATES, false, &values, &count);
     v->levels = (int)count;
     if (count > 0) memcpy(v->level, values, (size_t)count * sizeof *values);
     mem_free(&values);
@@ -254,6 +217,10 @@ static Status set_axis(const Reading *r, const Dimension *d, bool rows, const do
     axis->degrees =
         is_word(units, rows ? "degrees_north degree_north degrees_n degree_n degreen degreesn"
                             : "degrees_east degree_east degrees_e degree_e degreee degreese");
+    for (int i = 0; rows && axis->degrees && i < count; ++i)
+        if (!(fabs(values[i]) <= 90.01))
+            return fail(ERR_DATA, "%s: %s has the latitude %g, in %s: there is none beyond 90",
+                        r->path, d->name, values[i], units);
     return OK;
 }
 
@@ -265,7 +232,7 @@ static Status read_grid(const Reading *r, const Dimension *d, bool rows, int var
     const int roles = r->request->roles[variable];
     double *values;
     int64_t count;
-    Status st = read_coordinate(r, d, 1 << 20, &values, &count);
+    Status st = read_coordinate(r, d, 1 << 20, false, &values, &count);
     if (st == OK && count > 0)
         v->grid_hash = XXH3_64bits_withSeed(values, (size_t)count * sizeof *values,
                                             v->grid_hash + (uint64_t)rows);
@@ -362,8 +329,8 @@ static Status read_flags(const Reading *r, hid_t dataset, const FieldVariableFac
     for (char *c = facts->meanings; *c; ++c)
         if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
     if (!*facts->meanings) return OK;
-    return attr_numbers(r, v, dataset, "flag_values", FIELD_CLASSES, facts->flag,
-                        &facts->flag_count);
+    return scale_attr_numbers(dataset, r->path, v->array.name, "flag_values", FIELD_CLASSES,
+                              facts->flag, &facts->flag_count);
 }
 
 static Status read_variable(Reading *r, int i)

@@ -117,19 +117,6 @@ static Status describe(Described *d, hid_t object, const char *name, const char 
     return OK;
 }
 
-/* Reads the values of a scale that is a coordinate of `length` numbers; NULL: the scale is no such
- * coordinate, or its bytes are in another file. */
-static double *read_values(hid_t file, hid_t scale, const char *path, int64_t length)
-{
-    if (!scale_is_coordinate(scale, path, length) ||
-        hdf5_check_in_one_file(file, scale, path, "a coordinate") != OK)
-        return NULL;
-    double *value = mem_new((size_t)length * sizeof *value);
-    if (H5Dread(scale, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, value) < 0)
-        mem_free(&value);
-    return value;
-}
-
 static bool same_axis(const Axis *a, const Axis *b)
 {
     return a->role == b->role && a->length == b->length && !strcmp(a->is.name, b->is.name) &&
@@ -171,8 +158,8 @@ static Status make_axis(const FieldOutput *o, hid_t file, const FieldVariable *v
     if (scale_name(scale, name, sizeof name) && *name) st = describe(&axis->is, scale, name, path);
     axis->unnamed = !axis->is.name[0];
     if (axis->unnamed) snprintf(axis->is.name, sizeof axis->is.name, "%s", usual[role]);
-    if (role != FIELD_TIME && role != FIELD_LEVEL)
-        axis->value = read_values(file, scale, path, axis->length);
+    if (st == OK && role != FIELD_TIME && role != FIELD_LEVEL)
+        st = scale_read(file, scale, path, axis->is.name, axis->length, false, &axis->value);
     if (role == FIELD_TIME) axis->length = o->plan.samples;
     if (role != FIELD_LEVEL) return st;
     axis->length = v->levels;

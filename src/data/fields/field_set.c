@@ -99,7 +99,7 @@ static Status open_set(Opening *o)
     TRY(field_rollout_inputs(f, o->config));
     TRY(find_size(o, f->input, f->inputs, &set->height, &set->width));
     TRY(find_size(o, f->target, f->targets, &height, &width));
-    field_units_list(set);
+    field_meaning_list(set, o->config);
     set->channels = f->inputs;
     set->scale = 1;
     f->patch.field_size[0] = set->height;

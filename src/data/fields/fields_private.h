@@ -76,11 +76,11 @@ Status field_extra_check(DataSet *set);
 void field_extra_fill(const FieldSet *f, const FieldVariable *v, double time, double *plane);
 /* Returns the prefix of the name of an extra channel: "sin ", "cos " or "". */
 const char *field_extra_part(const FieldVariable *v, int level);
-/* field_units.c. Lists the units of a set's variables in DataSet.columns. */
-void field_units_list(DataSet *set);
-/* Compares the units of two sets, and logs the first variable that has units in only one of them.
- * ERR_DATA: the units of a variable differ. */
-Status field_units_check(const DataSet *set, const DataSet *like);
+/* field_meaning.c. Lists what the numbers of a set mean in DataSet.columns. */
+void field_meaning_list(DataSet *set, const Config *config);
+/* Compares what the numbers of two sets mean (data_fields_differ), and logs the first fact that is
+ * known in only one of them. ERR_DATA: a fact differs. */
+Status field_meaning_check(const DataSet *set, const DataSet *like);
 /* field_weights.c. Sets the weights in losses of targets `first` to end - 1, one for each level of
  * `entry`. ERR_CONFIG. */
 Status field_weights_set(FieldSet *f, const Config *config, const ConfigVariable *entry, int first,

@@ -1,6 +1,6 @@
 /* Compares the columns of two tables: their names, how the import transformed and scaled them, and
  * whether the vocabularies of both are known. Tables of equal shape may differ in all of this. For
- * sets of fields, fields/field_units.c compares units instead. */
+ * sets of fields, fields/field_meaning.c compares units and other facts instead. */
 #include "base/escape.h"
 #include "../fields/fields_private.h"
 
@@ -37,7 +37,7 @@ bool data_scaling_matches(const DataColumns *a, const DataColumns *b)
 Status data_columns_check(const DataSet *set, const DataSet *like)
 {
     const DataColumns *a = &set->columns, *b = &like->columns;
-    if (data_has_fields(set)) return field_units_check(set, like);
+    if (data_has_fields(set)) return field_meaning_check(set, like);
     if (a->names && b->names && a->names != b->names) {
         TRY(compare_names(set, like, "columns"));
         TRY(compare_names(set, like, "fields"));

@@ -162,13 +162,13 @@ static Status read_offset(const FactsFile *in, DataArray *a, hid_t dataset)
 
 /* Reads the rows of a chunk and, if weft can unpack the chunks itself, the size and the number of
  * chunks. */
-static void read_chunks(DataArray *a, hid_t create)
+static void read_chunks(DataArray *a, hid_t dataset, hid_t create)
 {
     hsize_t chunk[32] = {0};
     bool shuffle = false, deflate = false;
     const int ndim = H5Pget_chunk(create, 32, chunk);
     a->chunk_rows = ndim > 0 && chunk[0] <= INT32_MAX ? (int64_t)chunk[0] : 0;
-    if (!h5_chunk_filters(create, &shuffle, &deflate)) return;
+    if (!h5_chunk_filters(dataset, create, &shuffle, &deflate)) return;
     a->chunk_bytes = (int64_t)element_bytes(a->type);
     a->chunks = 1;
     for (int i = 0; i < a->ndim; ++i) {
@@ -197,7 +197,7 @@ static Status read_storage(const FactsFile *in, DataArray *a, hid_t dataset)
                  "or make it again",
                  in->path, a->name, stored);
     if (st == OK && layout == H5D_CHUNKED) st = chunks_check(in, a, create, stored);
-    if (st == OK && layout == H5D_CHUNKED) read_chunks(a, create);
+    if (st == OK && layout == H5D_CHUNKED) read_chunks(a, dataset, create);
     H5Pclose(create);
     return st == OK && layout == H5D_CONTIGUOUS ? read_offset(in, a, dataset) : st;
 }

@@ -25,11 +25,21 @@ static void chunk_text(hid_t create, char *out, size_t out_bytes)
     }
 }
 
-bool h5_chunk_filters(hid_t create, bool *shuffle, bool *deflate)
+static bool has_user_block(hid_t dataset)
+{
+    hid_t file = H5Iget_file_id(dataset), create = H5Fget_create_plist(file);
+    hsize_t bytes = 0;
+    const bool known = H5Pget_userblock(create, &bytes) >= 0;
+    H5Pclose(create);
+    H5Fclose(file);
+    return !known || bytes > 0;
+}
+
+bool h5_chunk_filters(hid_t dataset, hid_t create, bool *shuffle, bool *deflate)
 {
     const int filters = H5Pget_nfilters(create);
     /* An older HDF5 has no function that returns where chunks are. */
-    bool good = filters >= 0 && filters <= 2 && H5_VERSION_GE(1, 10, 5);
+    bool good = filters >= 0 && filters <= 2 && H5_VERSION_GE(1, 10, 5) && !has_user_block(dataset);
     for (int i = 0; good && i < filters; ++i) {
         unsigned flags, config;
         size_t values = 0;

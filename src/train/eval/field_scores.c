@@ -321,21 +321,34 @@ static void fill_target(const FieldScoring *s, int target, const double *sum,
         if (isinf(m[i])) m[i] = NAN;
 }
 
+/* A mean over the targets for which a metric is defined. */
+typedef struct TargetMean {
+    double sum;
+    int count;
+} TargetMean;
+
+static void add_defined(TargetMean *mean, double value)
+{
+    if (!isfinite(value)) return;
+    mean->sum += value;
+    ++mean->count;
+}
+
 static void fill_metrics(FieldScoring *s, const double *sum)
 {
     FieldMetrics *m = &s->metrics;
-    m->skill = m->normalized_rmse = 0;
+    TargetMean skill = {0}, normalized = {0};
     for (int i = 0; i < m->targets; ++i, sum += SUMS) {
         FieldTargetMetrics *target = &m->target[i];
         fill_target(s, i, sum, target);
         const double w = sum[SUM_WEIGHT], mean = sum[SUM_T] / w;
         const double deviation = sqrt(sum[SUM_TT] / w - mean * mean);
-        m->normalized_rmse += target->metric[FIELD_RMSE] / deviation / m->targets;
-        m->skill += target->metric[isnan(s->persistence[i]) ? FIELD_SKILL_CLIMATOLOGY
-                                                            : FIELD_SKILL_PERSISTENCE] /
-                    m->targets;
+        add_defined(&normalized, target->metric[FIELD_RMSE] / deviation);
+        add_defined(&skill, target->metric[isnan(s->persistence[i]) ? FIELD_SKILL_CLIMATOLOGY
+                                                                    : FIELD_SKILL_PERSISTENCE]);
     }
-    if (isinf(m->normalized_rmse)) m->normalized_rmse = NAN;
+    m->skill = skill.sum / skill.count;
+    m->normalized_rmse = normalized.sum / normalized.count;
 }
 
 /* Adds the records in the order of samples. */

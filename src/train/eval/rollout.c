@@ -35,8 +35,12 @@ struct Rollout {
     int target_of_input[FIELD_CHANNELS];
     /* the model's inputs; batch.x, (batch,C,H,W), has normalised values and is owned */
     MicroBatch batch;
-    /* the same inputs in the variables' units, (batch,C,H,W); owned */
+    /* the same inputs in the variables' units, (batch,C,H,W); owned. A missing value is the mean,
+     * which normalisation turns into 0, as in training. */
     float *units;
+    /* For each target of a forecast at one time, (batch, channels, pixels): true if it is a change
+     * since a missing input, so that the forecast is missing, too; owned */
+    bool *missing;
     /* all levels of a variable at one time, (levels,H,W); owned */
     double *plane;
 };
@@ -123,6 +127,8 @@ Status rollout_new(Rollout **rollout, Trainer *t, const DataSet *set, int64_t st
     for (int i = 0; i < f->inputs; ++i) r->target_of_input[i] = find_target(r, &f->input[i]);
     r->batch.x = mem_new(inputs * sizeof(float));
     r->units = mem_new(inputs * sizeof(float));
+    r->missing =
+        mem_new((size_t)(t->batch * r->channels) * (size_t)(set->y.dim[2] * set->y.dim[3]));
     r->plane = mem_new((size_t)(FIELD_LEVELS * pixels) * sizeof *r->plane);
     Status st = OK;
     if (steps > 1 && data_has_label_fields(set))
@@ -145,6 +151,7 @@ void rollout_free(Rollout **rollout)
     mem_free(&r->lead_frame);
     mem_free(&r->batch.x);
     mem_free(&r->units);
+    mem_free(&r->missing);
     mem_free(&r->plane);
     mem_free(rollout);
 }
@@ -167,11 +174,22 @@ int64_t rollout_limit(const Rollout *r, int64_t sample)
     return most;
 }
 
+/* Notes which targets are changes since input channel i, read from the set, and where it is
+ * missing. missing: (channels, pixels). */
+static void note_missing(const Rollout *r, int i, const double *read, bool *missing)
+{
+    const int64_t pixels = r->set->height * r->set->width;
+    for (int target = 0; target < r->channels; ++target)
+        for (int64_t k = 0; r->set->field_set.change_from[target] == i && k < pixels; ++k)
+            missing[target * pixels + k] = isnan(read[k]);
+}
+
 /* Fills input channel i of a forecast at a step, (H,W): x with normalised values, `units` with
  * values in the variable's units. frame: frame of the forecast's start. predicted: earlier
- * predictions of this forecast, (leads, channels, pixels). */
+ * predictions of this forecast, (leads, channels, pixels). missing: (channels, pixels), which step
+ * 0 sets. */
 static Status fill_channel(Rollout *r, int i, int64_t frame, int64_t step, const float *predicted,
-                           float *x, float *units)
+                           float *x, float *units, bool *missing)
 {
     const DataSet *set = r->set;
     const FieldSet *f = &set->field_set;
@@ -192,9 +210,10 @@ static Status fill_channel(Rollout *r, int i, int64_t frame, int64_t step, const
     /* all levels of a variable at one time are read together */
     if (!fed && !already_read)
         TRY(field_read_planes(r->reader, c->variable, frame, ahead, r->plane));
+    if (step == 0) note_missing(r, i, read, missing);
     for (int64_t k = 0; k < pixels; ++k) {
         const double value = fed ? (double)state[k] : read[k];
-        units[k] = (float)value;
+        units[k] = (float)(isnan(value) ? mean : value);
         x[k] = isnan(value) ? 0 : (float)((value - mean) * factor);
     }
     return OK;
@@ -226,8 +245,8 @@ static Status fail_diverged(int64_t sample, int64_t step)
                             "more (train.rollout)");
 }
 
-/* Converts a step's outputs to the variables' units. ERR_DATA: a value is not finite before the
- * conversion or infinite after it. x: the forecast's inputs in the variables' units. */
+/* Converts a step's outputs to the variables' units. ERR_DATA: a value is not finite. x: the
+ * forecast's inputs in the variables' units. */
 static Status restore_outputs(const Rollout *r, const float *x, float *output, int64_t sample,
                               int64_t step)
 {
@@ -235,10 +254,18 @@ static Status restore_outputs(const Rollout *r, const float *x, float *output, i
     for (int64_t i = 0; i < count; ++i)
         if (!isfinite(output[i])) return fail_diverged(sample, step);
     field_denormalise(r->set, x, output);
-    /* NaN is allowed here: the input to which a change is added may be missing */
     for (int64_t i = 0; i < count; ++i)
-        if (isinf(output[i])) return fail_diverged(sample, step);
+        if (!isfinite(output[i])) return fail_diverged(sample, step);
     return OK;
+}
+
+/* Marks the values of a forecast that are missing as NaN. predicted: (leads, channels, pixels). */
+static void mark_missing(const Rollout *r, const bool *missing, float *predicted)
+{
+    const int64_t count = r->channels * r->set->y.dim[2] * r->set->y.dim[3];
+    for (int l = 0; l < rollout_leads(r); ++l)
+        for (int64_t i = 0; i < count; ++i)
+            if (missing[i]) predicted[l * count + i] = NAN;
 }
 
 /* Runs one step of `count` forecasts. predicted: (count, leads, channels, pixels), of which the
@@ -255,7 +282,8 @@ static Status run_step(Rollout *r, const int64_t *sample, int count, int64_t ste
         for (int i = 0; i < f->inputs; ++i)
             TRY(fill_channel(r, i, field_sample_frame(f, sample[b]), step, predicted + b * forecast,
                              r->batch.x + b * inputs + i * pixels,
-                             r->units + b * inputs + i * pixels));
+                             r->units + b * inputs + i * pixels,
+                             r->missing + b * r->channels * set->y.dim[2] * set->y.dim[3]));
     TRY(run_unlabelled(r->trainer, &r->batch, &output));
     if (data_has_label_fields(set)) return choose_classes(r, output, count, predicted);
     for (int b = 0; b < count; ++b) {
@@ -276,6 +304,9 @@ Status rollout_run(Rollout *r, const int64_t *sample, int count, float *predicte
                         (long long)r->steps, (long long)sample[b],
                         (long long)rollout_limit(r, sample[b]));
     for (int64_t s = 0; s < r->steps; ++s) TRY(run_step(r, sample, count, s, predicted));
+    const int64_t targets = r->channels * r->set->y.dim[2] * r->set->y.dim[3];
+    for (int b = 0; b < count; ++b)
+        mark_missing(r, r->missing + b * targets, predicted + b * rollout_leads(r) * targets);
     return OK;
 }
 

@@ -98,6 +98,8 @@ typedef struct Run {
     /* true: newest_path was written by this run; false: by another run, from which this one began
      * (checkpoint.resume=FILE) */
     bool newest_by_this_run;
+    /* true: the metric of the last evaluation was NaN, which was logged */
+    bool metric_undefined;
     /* true: the last save of a checkpoint has failed, which was logged */
     bool save_failing;
     /* true: the last save of best.h5 has failed, which was logged */

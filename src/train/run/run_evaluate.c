@@ -93,6 +93,11 @@ Status run_evaluate(Run *r, bool counts, double *better)
     observer_eval(r->observer, &line);
     if (counts) count_evaluation(r, metric, &line);
     double value = metric->better == BETTER_LARGE ? metric->value(&line) : -metric->value(&line);
+    if (isnan(value) && !r->metric_undefined)
+        log_warn("step %lld: %s is not defined (NaN) for this test set, so there is no best.h5 of "
+                 "this evaluation; checkpoint.best_metric names another metric",
+                 (long long)t->step, metric->word.word);
+    r->metric_undefined = isnan(value);
     if (!isfinite(value)) return OK;
     if (isnan(t->best_metric) || value > t->best_metric) t->best_metric = value;
     bool better_than_saved = isnan(r->best_saved) || value > r->best_saved;

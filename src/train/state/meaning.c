@@ -33,6 +33,8 @@ typedef struct Meaning {
     /* parts of the message "FILE: SUBJECT NOW, but THEN for the training of CHECKPOINT: ADVICE".
      * NOW is the fact of this run's data, THEN that of the checkpoint. */
     const char *subject, *advice;
+    /* Returns the advice if it depends on the difference; `advice` is then NULL. */
+    const char *(*find_advice)(const Facts *f);
     /* Writes the fact; "" if it is not known or does not matter. */
     void (*text)(const Facts *f, char text[FACT_TEXT]);
     /* Returns true if this difference is acceptable. The member is NULL if no difference is. */
@@ -85,8 +87,8 @@ static bool shape_allowed(const Facts *then, const Facts *now)
            then->channels * then->height * then->width != now->channels * now->height * now->width;
 }
 
-/* Returns the text of data.variables without weights, because weights affect the loss and not the
- * channels. The caller owns the text. */
+/* Returns the text of data.variables without what does not affect the channels: weights, and the
+ * value of pixels without a label. The caller owns the text. */
 static char *variables_text(const Config *config)
 {
     Config plain = *config;
@@ -94,7 +96,10 @@ static char *variables_text(const Config *config)
     const size_t bytes = (size_t)list->count * sizeof *list->item;
     ConfigVariable *item = memcpy(mem_new(bytes), list->item, bytes);
     list->item = item;
-    for (int i = 0; i < list->count; ++i) item[i].weights = (ConfigList){0};
+    for (int i = 0; i < list->count; ++i) {
+        item[i].weights = (ConfigList){0};
+        item[i].has_ignore = false;
+    }
     char *text = config_key_text(&plain, "data.variables");
     mem_free(&item);
     return text;
@@ -162,14 +167,24 @@ static void names_text(const Facts *f, char text[FACT_TEXT])
     mem_free(&plain);
 }
 
-/* Writes the first variable of fields whose units differ. */
-static void units_text(const Facts *f, char text[FACT_TEXT])
+static bool fields_differ(const Facts *f, FieldDifference *difference)
 {
     const Facts *now = f->path ? f : f->other, *then = f->path ? f->other : f;
-    DataUnitsPair pair;
-    if (f->kind != DATA_FIELDS || !data_units_differ(&now->columns, &then->columns, false, &pair))
-        return;
-    snprintf(text, FACT_TEXT, "%s in %s", pair.variable, pair.units[f->path ? 0 : 1]);
+    return f->kind == DATA_FIELDS &&
+           data_fields_differ(&now->columns, &then->columns, false, difference);
+}
+
+/* Writes the first fact about the numbers of fields that differs. */
+static void fields_text(const Facts *f, char text[FACT_TEXT])
+{
+    FieldDifference d;
+    if (fields_differ(f, &d)) data_fields_difference_text(&d, f->path ? 0 : 1, text, FACT_TEXT);
+}
+
+static const char *fields_advice(const Facts *f)
+{
+    FieldDifference d;
+    return fields_differ(f, &d) ? d.advice : "";
 }
 
 static void scaling_text(const Facts *f, char text[FACT_TEXT])
@@ -187,10 +202,7 @@ static const Meaning meanings[] = {
     {.subject = "its channels are those of",
      .advice = "give the keys of data the values of its training",
      .text = channels_text},
-    {.subject = "its fields have",
-     .advice = "convert its values or, if the numbers mean the same, write the attribute units as "
-               "in its training (ncatted)",
-     .text = units_text},
+    {.subject = "its fields have", .find_advice = fields_advice, .text = fields_text},
     {.subject = "its labels count from",
      .advice = "set data.label_base to the value of its training",
      .text = base_text},
@@ -260,7 +272,7 @@ static Status compare(const Meaning *m, const Facts *then, const Facts *now, con
     if (!*old || !*new || strcmp(old, new) == 0) return OK;
     if (m->allowed && m->allowed(then, now)) return OK;
     Status st = fail(ERR_DATA, "%s: %s %s, but %s for the training of %s: %s", now->path,
-                     m->subject, new, old, path, m->advice);
+                     m->subject, new, old, path, m->advice ? m->advice : m->find_advice(now));
     if (!begins && !m->warn_only) return st;
     log_warn("%s%s", begins ? "model.init_from: " : "", fail_message());
     return OK;
@@ -299,12 +311,12 @@ static void log_unknown_columns(const Trainer *t, const Facts *then, const Facts
              now->path, path, now->columns.names ? "this set" : "the checkpoint");
 }
 
-/* Logs which units of fields are known on one side only. */
-static void log_unknown_units(const Facts *then, const Facts *now, const char *path)
+/* Logs what is known about the numbers of fields on one side only. */
+static void log_unknown_fields(const Facts *then, const Facts *now, const char *path)
 {
     if (then->kind != DATA_FIELDS || now->kind != DATA_FIELDS) return;
     char *other = mem_format("the training of %s", path);
-    data_units_log_unknown(now->path, &now->columns, other, &then->columns);
+    data_fields_log_unknown(now->path, &now->columns, other, &then->columns);
     mem_free(&other);
 }
 
@@ -349,7 +361,7 @@ static Status compare_all(const Trainer *t, const CheckpointMeta *meta, const ch
         st = compare(&meanings[i], &then, &now, path,
                      begins && !(meanings[i].refuses_init_from && whole));
     if (st == OK) log_unknown_columns(t, &then, &now, meta, path);
-    if (st == OK) log_unknown_units(&then, &now, path);
+    if (st == OK) log_unknown_fields(&then, &now, path);
     if (st == OK) log_unknown_ids(t, meta, path);
     if (st == OK) log_unknown_tokenizer(t, &then, &now, meta, path);
     config_free(&config);
