@@ -415,18 +415,19 @@ typedef struct Sampling {
  * gives the same tokens. Requires one rank, data of tokens, a batch of one sample, and a vocabulary
  * that contains the prompt's tokens and has at least top_k tokens. */
 Status train_generate(Trainer *trainer, const Sampling *sampling);
-/* Computes class probabilities. samples: a micro-batch without labels, with ids if the set has
- * them; its arrays have the size of a full micro-batch. probability, (rows,
- * train_probability_count): the softmax of the outputs; for a loss of one logit z, 1 - sigmoid(z)
- * and sigmoid(z). Requires one rank and a batch of one micro-batch. ERR_DATA: an output is not
- * finite. ERR_CONFIG: samples have a label for each token or pixel. */
-Status train_predict(Trainer *trainer, const MicroBatch *samples, double *probability);
+/* Computes class probabilities or, for a loss of numbers, predicted numbers. samples: a micro-batch
+ * without labels and targets, with ids if the set has them; its arrays have the size of a full
+ * micro-batch. result, (rows, train_result_count): the softmax of the outputs; for a loss of one
+ * logit z, 1 - sigmoid(z) and sigmoid(z); for a loss of numbers the outputs. Requires one rank and
+ * a batch of one micro-batch. ERR_DATA: an output is not finite. ERR_CONFIG: samples have a label
+ * for each token or pixel. */
+Status train_predict(Trainer *trainer, const MicroBatch *samples, double *result);
 /* Computes the outputs of a detector for samples (as for train_predict), which detector_boxes_find
  * then reads. */
 Status train_detect(Trainer *trainer, const MicroBatch *samples);
-/* Returns the number of probabilities of a sample: the number of classes, or 2 for a loss of one
- * logit. */
-int64_t train_probability_count(const Trainer *trainer);
+/* Returns the number of results of train_predict for a sample: the number of classes, 2 for a loss
+ * of one logit, or the number of targets. */
+int64_t train_result_count(const Trainer *trainer);
 /* Prepares a set for a model that is made for the samples of the set `train`: checks that kind,
  * shape and factor (scale) of the samples are the same, and that ids, tokens and columns have the
  * same meaning; sets its mean and deviation to those of `train`. ERR_DATA names the set. */

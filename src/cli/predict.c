@@ -77,6 +77,21 @@ static bool trained_on_bytes(const char *fingerprint)
     return !type || !data_fingerprint_known(fingerprint) || strncmp(type, " uint8,", 7) == 0;
 }
 
+/* Returns the number of targets of a sample; 0: it is not known. fingerprint: fingerprint of the
+ * training set. */
+static int64_t trained_targets(const char *fingerprint)
+{
+    static const char before[] = ", targets ";
+    long long rows, width = 1;
+    int end = 0;
+    const char *at = strstr(fingerprint, before);
+    if (!at || !data_fingerprint_known(fingerprint)) return 0;
+    at += sizeof before - 1;
+    if (sscanf(at, "%lld%n", &rows, &end) == 1 && at[end] == 'x')
+        if (sscanf(at, "%lldx%lld%n", &rows, &width, &end) != 2) return 0;
+    return at[end] == ' ' ? width : 0;
+}
+
 /* Warns if pictures will have another range of values than the training samples. The values of
  * pictures are 0 to 255, multiplied by data.scale and normalised. path: path of the checkpoint. */
 static void warn_of_range(const Predict *p, const char *path)
@@ -112,13 +127,6 @@ static Status apply_keys(Predict *p, const Config *config, const CheckpointInput
     const bool boxes = data_has_boxes(set);
     const int64_t side = boxes ? config->data.letterbox : config->data.center_crop;
     if (config->data.scale != 0) set->scale = (float)config->data.scale;
-    const bool other_range = p->has_others && !trained_on_bytes(p->training_fingerprint);
-    if (config->data.scale == 0 && other_range)
-        return fail(ERR_DATA,
-                    "%s was trained on samples that were not bytes (%s), and pictures have values "
-                    "from 0 to 255: set data.scale to the factor that gives pictures the range of "
-                    "those samples: 0.00392157 for 0 to 1, or 1 for 0 to 255",
-                    path, p->training_fingerprint);
     const int means = config->data.mean.count;
     if (means != config->data.std.count || (means > 1 && means != set->channels))
         return config_fail_key(config, means ? "data.mean" : "data.std",
@@ -133,7 +141,7 @@ static Status apply_keys(Predict *p, const Config *config, const CheckpointInput
     }
     set->has_stats = set->stats_count > 0;
     train_use_stats(set, config, input, path);
-    if (other_range) warn_of_range(p, path);
+    if (p->has_others && !trained_on_bytes(p->training_fingerprint)) warn_of_range(p, path);
     if (!side || (side == set->height && side == set->width)) return OK;
     return config_fail_key(config, boxes ? "data.letterbox" : "data.center_crop",
                            "is %lld, but the model in %s takes %lldx%lld", (long long)side, path,
@@ -180,6 +188,22 @@ static Status take_training_set(Predict *p, const Config *config, const char *pa
     return take_names(p, path);
 }
 
+/* Checks that the model takes pictures from files. known: true if the checkpoint describes the
+ * samples, false if the training set does. */
+static Status check_pictures(const Predict *p, const Config *config, const char *path, bool known)
+{
+    const bool bytes = known ? trained_on_bytes(p->training_fingerprint) : p->set.x.type == ELEM_U8;
+    if (config->data.scale == 0 && !bytes)
+        return fail(ERR_DATA,
+                    "%s was trained on samples that were not bytes (%s), and pictures have values "
+                    "from 0 to 255: set data.scale to the factor that gives pictures the range of "
+                    "those samples: 0.00392157 for 0 to 1, or 1 for 0 to 255",
+                    path, p->training_fingerprint);
+    if (p->set.channels == 1 || p->set.channels == 3) return OK;
+    return fail(ERR_DATA, "%s takes samples of %lld channels: pictures have 3, or 1 in grey", path,
+                (long long)p->set.channels);
+}
+
 /* Describes the samples by the checkpoint or, if the checkpoint does not describe them, by the
  * training set. Takes the class names, and the fingerprint and ranges of the training set, from the
  * checkpoint. */
@@ -188,26 +212,23 @@ static Status take_checkpoint(Predict *p, const Config *config, const char *path
     CheckpointMeta meta;
     TRY(checkpoint_read_meta(path, &meta));
     const LossReads reads = loss_info(config)->reads;
-    const bool known = meta.input.channels > 0;
+    const int64_t targets = trained_targets(meta.data_train);
+    p->numbers = reads == LOSS_READS_TARGETS;
+    const bool known = meta.input.channels > 0 && (targets > 0) == p->numbers;
     memcpy(p->training_fingerprint, meta.data_train, sizeof p->training_fingerprint);
     p->ranges = meta.ranges;
     meta.ranges = (DataRanges){0};
     p->training_name = mem_format("the training of %s", path);
     if (known) take_input(p, &meta.input, reads == LOSS_READS_BOXES);
     if (known) snprintf(p->set.path, sizeof p->set.path, "%s", path);
+    if (known) p->set.target_width = targets;
     if (meta.classes) class_names_split(&p->names, meta.classes, strlen(meta.classes) + 1, '\n');
     meta.classes = NULL;
     checkpoint_meta_fini(&meta);
     TRY(known ? apply_keys(p, config, &meta.input, path) : take_training_set(p, config, path));
-    if (p->names.count == 0) log_info("%s names no classes: their numbers are printed", path);
-    if (reads == LOSS_READS_TARGETS)
-        return config_fail_key(config, "train.loss",
-                               "has no classes to predict; `weft ckpt export --onnx` gives the "
-                               "outputs of this model to other programs");
-    if (!data_has_images(&p->set) || !p->has_others) return OK;
-    if (p->set.channels == 1 || p->set.channels == 3) return OK;
-    return fail(ERR_DATA, "%s takes samples of %lld channels: pictures have 3, or 1 in grey", path,
-                (long long)p->set.channels);
+    if (p->names.count == 0 && !p->numbers)
+        log_info("%s names no classes: their numbers are printed", path);
+    return data_has_images(&p->set) && p->has_others ? check_pictures(p, config, path, known) : OK;
 }
 
 /* ---- printing ---- */
@@ -217,7 +238,7 @@ static Status take_checkpoint(Predict *p, const Config *config, const char *path
  * classes. */
 static int64_t *likeliest(const Predict *p, const double *probability, int *top)
 {
-    int64_t classes = train_probability_count(p->trainer);
+    int64_t classes = train_result_count(p->trainer);
     const int64_t wanted = p->options->top > 0 ? p->options->top : TOP_DEFAULT;
     *top = (int)(wanted < classes ? wanted : classes);
     int64_t *best = mem_new((size_t)*top * sizeof *best);
@@ -240,7 +261,7 @@ const char *predict_label(const Predict *p, int64_t class, char number[24])
     return class_name(&p->names, class < p->names.count ? class : class + base, number);
 }
 
-void predict_put_classes(const Predict *p, Json *json, const double *probability)
+static void put_classes(const Predict *p, Json *json, const double *probability)
 {
     char number[24];
     int top;
@@ -257,7 +278,7 @@ void predict_put_classes(const Predict *p, Json *json, const double *probability
     mem_free(&best);
 }
 
-void predict_print_classes(const Predict *p, const double *probability)
+static void print_classes(const Predict *p, const double *probability)
 {
     char number[24];
     int top;
@@ -265,8 +286,26 @@ void predict_print_classes(const Predict *p, const double *probability)
     for (int k = 0; k < top; ++k)
         printf("%s %s %.2f %%", k ? "," : "", predict_label(p, best[k], number),
                100 * probability[best[k]]);
-    putchar('\n');
     mem_free(&best);
+}
+
+void predict_put_result(const Predict *p, Json *json, const double *result)
+{
+    if (!p->numbers) {
+        put_classes(p, json, result);
+        return;
+    }
+    json_array(json, "values");
+    for (int64_t k = 0; k < train_result_count(p->trainer); ++k) json_real(json, NULL, result[k]);
+    json_end(json);
+}
+
+void predict_print_result(const Predict *p, const double *result)
+{
+    if (!p->numbers) print_classes(p, result);
+    for (int64_t k = 0; p->numbers && k < train_result_count(p->trainer); ++k)
+        printf("%s %.9g", k ? "," : "", result[k]);
+    putchar('\n');
 }
 
 /* ---- the verb ---- */
@@ -286,8 +325,7 @@ static Status predict(Predict *p, const Job *job, const char *path, int count, c
     TRY(trainer_new_to_load(&p->trainer, job->config, &job->world, &p->set, path));
     TRY(train_load(p->trainer, path, p->options->no_ema ? LOAD_PARAMS : LOAD_AVERAGES));
     if (boxes) p->boxes = detector_boxes_new(p->trainer);
-    p->probability =
-        mem_new((size_t)(p->batch * train_probability_count(p->trainer)) * sizeof *p->probability);
+    p->result = mem_new((size_t)(p->batch * train_result_count(p->trainer)) * sizeof *p->result);
     return pictures ? predict_pictures(p, count, files) : predict_rows(p, count, files);
 }
 
@@ -313,7 +351,7 @@ static Status run_job(const Job *job, int count, char *const *files, const Predi
         fields ? predict_fields(&p, job, path, count, files) : predict(&p, job, path, count, files);
     detector_boxes_free(&p.boxes);
     trainer_free(&p.trainer);
-    mem_free(&p.probability);
+    mem_free(&p.result);
     mem_free(&p.training_name);
     for (int i = 0; i < p.files; ++i) {
         if (p.set_of[i]) data_set_fini(p.set_of[i]);
@@ -358,17 +396,21 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_predict = {
     .name = "predict",
     .words = "CONFIG [FILE ...] [key=value ...]",
-    .help = "predicts classes of pictures or rows, boxes in pictures, or fields; one process",
-    .more = "Pictures (JPEG, PNG, WebP) need no data set: the checkpoint holds the names of the "
-            "classes and the scaling of samples. A picture that cannot be read is named, the "
-            "others are predicted, and the exit code is 65 (66 if files are missing and nothing "
-            "else is wrong). A detector (train.loss: yolo) prints boxes of each picture, by "
-            "falling score: class, score, and x, y, width and height in the picture's pixels. Rows "
-            "come from data sets or from text (.gz too), and need no labels; data.train holds the "
-            "description of the text's columns. --samples chooses samples of a data set, also of "
-            "pictures; their drawings also have the true boxes, white and dashed. For fields "
-            "(data.variables) the files are one data set, by default data.test; the RMSE at each "
-            "lead is printed.",
+    .help = "predicts classes or numbers for pictures or rows, boxes in pictures, or fields; one "
+            "process",
+    .more =
+        "Pictures (JPEG, PNG, WebP) need no data set: the checkpoint holds the names of the "
+        "classes and the scaling of samples. A picture that cannot be read is named, the "
+        "others are predicted, and the exit code is 65 (66 if files are missing and nothing "
+        "else is wrong). A detector (train.loss: yolo) prints boxes of each picture, by "
+        "falling score: class, score, and x, y, width and height in the picture's pixels. Rows "
+        "come from data sets or from text (.gz too), and need no labels; data.train holds the "
+        "description of the text's columns. A model with a loss for numbers (train.loss: mse and "
+        "others) prints its outputs, those of a row as a line of CSV. --samples chooses samples of "
+        "a data set, also of "
+        "pictures; their drawings also have the true boxes, white and dashed. For fields "
+        "(data.variables) the files are one data set, by default data.test; the RMSE at each "
+        "lead is printed.",
     VERB_FLAGS(PredictOptions, flags),
     .traits = VERB_THREADS,
     .run = run,

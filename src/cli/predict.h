@@ -39,8 +39,10 @@ typedef struct Predict {
     int64_t last_sample;
     /* number of samples per forward pass */
     int batch;
-    /* probabilities, double[batch][train_probability_count]; owned */
-    double *probability;
+    /* true: the model predicts numbers, not classes (train.loss is one for numbers) */
+    bool numbers;
+    /* results of train_predict, double[batch][train_result_count]; owned */
+    double *result;
     /* finds boxes in the outputs of a detector; NULL: the model is not a detector; owned */
     DetectorBoxes *boxes;
     /* fingerprint of the training set; "": not known */
@@ -51,11 +53,12 @@ typedef struct Predict {
     char *training_name;
 } Predict;
 
-/* Prints the likeliest classes of a sample, as " rose 97.31 %, camellia 1.20 %", and a line end.
- * probability: double[train_probability_count]. */
-void predict_print_classes(const Predict *p, const double *probability);
-/* Writes the likeliest classes of a sample as a JSON array. */
-void predict_put_classes(const Predict *p, Json *json, const double *probability);
+/* Prints the likeliest classes of a sample, as " rose 97.31 %, camellia 1.20 %", or its numbers, as
+ * " 0.25, -3", and a line end. result: double[train_result_count]. */
+void predict_print_result(const Predict *p, const double *result);
+/* Writes the likeliest classes of a sample as the JSON array "classes", or its numbers as the array
+ * "values". */
+void predict_put_result(const Predict *p, Json *json, const double *result);
 
 /* Returns the name of a class or, if it has no name, its label (counted from data.label_base) as
  * text in `number`. */
@@ -84,10 +87,10 @@ typedef struct PredictedPicture {
 /* Finds and prints the boxes of a picture and, with --draw, draws them. train_detect must have
  * computed the model's outputs for this picture last. */
 Status predict_boxes(const Predict *p, const PredictedPicture *picture);
-/* Prints the likeliest classes of a picture. sample: index of the picture in its data set; -1 if
- * the picture is a file. */
+/* Prints the result of a picture (predict_print_result). sample: index of the picture in its data
+ * set; -1 if the picture is a file. */
 void predict_print_picture(const Predict *p, const char *path, int64_t sample,
-                           const double *probability);
+                           const double *result);
 /* Classifies the pictures of files and of data sets, or finds their boxes. If a picture file cannot
  * be read, reports it, continues with the next file, and fails at the end: with ERR_DATA if the
  * content of any file is wrong, else with the error of the last unreadable file, such as

@@ -61,6 +61,8 @@ static Status check_drawings(const Predict *p, int count, char *const *paths)
 Status predict_check_options(const Predict *p, int count, char *const *paths)
 {
     const PredictOptions *o = p->options;
+    if (p->numbers && o->top > 0)
+        return fail(ERR_USAGE, "--top: this model predicts numbers, not classes");
     if (!data_has_boxes(&p->set)) {
         if (isnan(o->score) && !o->draw) return OK;
         return fail(ERR_USAGE, "%s: this model finds no boxes; that needs train.loss: yolo",

@@ -30,32 +30,31 @@ typedef struct Pictures {
     int unreadable;
 } Pictures;
 
-void predict_print_picture(const Predict *p, const char *path, int64_t sample,
-                           const double *probability)
+void predict_print_picture(const Predict *p, const char *path, int64_t sample, const double *result)
 {
     if (p->options->json) {
         Json json = json_to(stdout, true);
         json_object(&json, NULL);
         json_text(&json, "image", path);
         if (sample >= 0) json_int(&json, "sample", sample);
-        predict_put_classes(p, &json, probability);
+        predict_put_result(p, &json, result);
         json_end(&json);
         return;
     }
     printf("%s", path);
     if (sample >= 0) printf(":%lld", (long long)sample);
     printf(":");
-    predict_print_classes(p, probability);
+    predict_print_result(p, result);
 }
 
 /* Classifies the pictures in the batch, and prints the results. */
 static Status classify_batch(const Pictures *p)
 {
     const Predict *predict = p->predict;
-    const int64_t classes = train_probability_count(predict->trainer);
-    TRY(train_predict(predict->trainer, &p->batch, predict->probability));
+    const int64_t count = train_result_count(predict->trainer);
+    TRY(train_predict(predict->trainer, &p->batch, predict->result));
     for (int i = 0; i < p->batch.rows; ++i)
-        predict_print_picture(predict, p->path[i], -1, predict->probability + i * classes);
+        predict_print_picture(predict, p->path[i], -1, predict->result + i * count);
     return OK;
 }
 

@@ -1,6 +1,6 @@
-/* weft predict on tables: classifies the rows of data sets and of text files. Text files are read
- * with the vocabularies of the training set, and with its schema or that of --schema. Prints one
- * line per row, in the order of the rows. */
+/* weft predict on tables: classifies the rows of data sets and of text files, or predicts numbers.
+ * Text files are read with the vocabularies of the training set, and with its schema or that of
+ * --schema. Prints one line per row, in the order of the rows. */
 #include "predict.h"
 
 #include <string.h>
@@ -16,15 +16,24 @@ typedef struct Rows {
     bool compared;
 } Rows;
 
-static void print_row(const Rows *r, const double *probability)
+/* Prints numbers as a line of a CSV file. */
+static void print_numbers(const double *value, int64_t count)
+{
+    for (int64_t k = 0; k < count; ++k) printf("%s%.9g", k ? "," : "", value[k]);
+    putchar('\n');
+}
+
+static void print_row(const Rows *r, const double *result)
 {
     const Predict *p = r->predict;
     bool is_logit = loss_info(trainer_config(p->trainer))->results == LOSS_RESULTS_LOGIT;
     if (!p->options->json) {
         if (is_logit)
-            printf("%.9g\n", probability[1]);
+            printf("%.9g\n", result[1]);
+        else if (p->numbers)
+            print_numbers(result, train_result_count(p->trainer));
         else
-            predict_print_classes(p, probability);
+            predict_print_result(p, result);
         return;
     }
     Json json = json_to(stdout, true);
@@ -32,9 +41,9 @@ static void print_row(const Rows *r, const double *probability)
     json_text(&json, "file", r->path);
     json_int(&json, "row", r->next_row);
     if (is_logit)
-        json_real(&json, "probability", probability[1]);
+        json_real(&json, "probability", result[1]);
     else
-        predict_put_classes(p, &json, probability);
+        predict_put_result(p, &json, result);
     json_end(&json);
 }
 
@@ -51,13 +60,13 @@ static Status predict_batch(void *user, const MicroBatch *batch)
 {
     Rows *r = user;
     Predict *p = r->predict;
-    int64_t classes = train_probability_count(p->trainer);
+    int64_t count = train_result_count(p->trainer);
     if (!r->compared) warn_of_range(r, batch);
     r->compared = true;
-    TRY(train_predict(p->trainer, batch, p->probability));
+    TRY(train_predict(p->trainer, batch, p->result));
     for (int i = 0; i < batch->rows; ++i, ++r->next_row)
         if (r->next_row >= p->first_sample && r->next_row <= p->last_sample)
-            print_row(r, p->probability + i * classes);
+            print_row(r, p->result + i * count);
     return OK;
 }
 

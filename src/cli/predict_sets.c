@@ -137,13 +137,13 @@ static Status take_batch(void *user, const MicroBatch *batch)
 {
     SetPictures *s = user;
     const Predict *p = s->predict;
-    const int64_t classes = train_probability_count(p->trainer);
+    const int64_t count = train_result_count(p->trainer);
     if (p->boxes) return find_boxes(s, batch);
-    TRY(train_predict(p->trainer, batch, p->probability));
+    TRY(train_predict(p->trainer, batch, p->result));
     for (int i = 0; i < batch->rows; ++i) {
         const int64_t sample = batch->sample[i];
         if (sample < p->first_sample || sample > p->last_sample) continue;
-        predict_print_picture(p, s->path, sample, p->probability + i * classes);
+        predict_print_picture(p, s->path, sample, p->result + i * count);
     }
     return OK;
 }

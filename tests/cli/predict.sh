@@ -118,5 +118,24 @@ if command -v h5import >/dev/null; then
     own=$(awk '{ want = " " (NR - 1) % 3 " "; p = $0; sub(/^[^ ]*/, "", p); p = substr(p, index(p, want) + 3); sum -= log(p / 100) } END { print sum / NR }' out)
     holds "the loss of what is predicted, $own, is that of weft eval, $loss" awk "BEGIN { d = $own - $loss; exit !(d < 1e-3 && d > -1e-3) }"
     check 65 'set data.scale to the factor' predict floats.yaml floats.h5 set/cat/plain.jpg
+    # A model of numbers predicts its targets; from rows, lines of CSV.
+    awk 'BEGIN { for (i = 0; i < 48; ++i) print (i * 5 % 13) / 10 }' >x.txt
+    awk '{ v[NR % 4] = $1 } NR % 4 == 0 { print v[1] - v[2]; print 2 * v[3] + 1 }' x.txt >y.txt
+    h5import x.txt -dims 12,4 -path x -type TEXTFP -size 32 y.txt -dims 12,2 -path y -type TEXTFP -size 32 -o rows.h5
+    sed 's/floats/rows/g; s/, layout: nchw//; s/flatten, dense: {width: 3}/dense: {width: 2}/; s/train: {/train: {loss: mse, /; s/20, batch/50, batch/' floats.yaml >rows.yaml
+    check 0 'on 12 samples' "$WEFT" train rows.yaml
+    check 0 'eval_loss' "$WEFT" eval rows.yaml --json
+    loss=$(sed -n 's/.*"eval_loss": \([0-9.]*\).*/\1/p' out)
+    check 0 ',' predict rows.yaml rows.h5
+    own=$(paste -d, out <(paste -d, - - <y.txt) | awk -F, '{ sum += ($1 - $3) ^ 2 + ($2 - $4) ^ 2 } END { print sum / NR / 2 }')
+    holds "the loss of the predicted numbers, $own, is that of weft eval, $loss" awk "BEGIN { d = $own - $loss; exit !(d < 1e-5 && d > -1e-5) }"
+    check 0 '"row": 3, "values": [' predict rows.yaml rows.h5 --samples 3 --json
+    check 64 'predicts numbers, not classes' predict rows.yaml rows.h5 --top 2
+    h5import x.txt -dims 12,1,2,2 -path x -type TEXTFP -size 32 y.txt -dims 12,2 -path y -type TEXTFP -size 32 -o pixels.h5
+    sed 's/rows/pixels/g; s/dense/flatten, dense/' rows.yaml >pixels.yaml
+    check 0 'on 12 samples' "$WEFT" train pixels.yaml
+    check 0 'pixels.h5:11: ' predict pixels.yaml pixels.h5 data.train=none.h5
+    check 65 'set data.scale to the factor' predict pixels.yaml set/cat/grey.png
+    check 0 'set/cat/grey.png: ' predict pixels.yaml set/cat/grey.png data.scale=0.00392157
 else echo '  skipped: a data set of floats: there is no h5import'; fi
 finish

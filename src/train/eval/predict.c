@@ -1,5 +1,6 @@
 /* Computes predictions of a trained model for samples without labels: the softmax of its outputs,
- * the sigmoid of a single logit, or a detector's outputs, in which detector.c finds boxes. */
+ * the sigmoid of a single logit, its outputs if they are numbers, or a detector's outputs, in which
+ * detector.c finds boxes. */
 #include "../mode/sparse.h"
 #include "eval_data.h"
 
@@ -56,7 +57,7 @@ static void sigmoid(double logit, double probability[2])
     probability[1] = 1 / (1 + exp(-logit));
 }
 
-int64_t train_probability_count(const Trainer *t)
+int64_t train_result_count(const Trainer *t)
 {
     return loss_info(t->config)->results == LOSS_RESULTS_LOGIT ? 2 : t->graph->classes;
 }
@@ -84,9 +85,9 @@ Status run_unlabelled(Trainer *t, const MicroBatch *samples, const float **logit
     return st;
 }
 
-Status train_predict(Trainer *t, const MicroBatch *samples, double *probability)
+Status train_predict(Trainer *t, const MicroBatch *samples, double *result)
 {
-    const int64_t outputs = t->graph->classes, count = train_probability_count(t);
+    const int64_t outputs = t->graph->classes, count = train_result_count(t);
     const float *logit = NULL;
     if (data_labels_per_sample(&t->train_set) > 1)
         return fail(
@@ -94,11 +95,14 @@ Status train_predict(Trainer *t, const MicroBatch *samples, double *probability)
             "a model with a label for each pixel or token has no probabilities of a sample");
     TRY(run_unlabelled(t, samples, &logit));
     TRY(logits_check(logit, samples->rows * outputs));
-    for (int i = 0; i < samples->rows; ++i)
-        if (loss_info(t->config)->results == LOSS_RESULTS_LOGIT)
-            sigmoid((double)logit[i], probability + i * count);
+    const LossInfo *loss = loss_info(t->config);
+    for (int i = 0; i < samples->rows; ++i, logit += outputs, result += count)
+        if (loss->reads == LOSS_READS_TARGETS)
+            for (int64_t k = 0; k < count; ++k) result[k] = (double)logit[k];
+        else if (loss->results == LOSS_RESULTS_LOGIT)
+            sigmoid((double)*logit, result);
         else
-            softmax(logit + i * outputs, outputs, probability + i * count);
+            softmax(logit, outputs, result);
     return OK;
 }
 
