@@ -286,7 +286,8 @@ static Status override_pair(Config *config, const char *key, const char *word);
 static Status override_section(Config *config, const char *section, const char *word)
 {
     const Option *meant = implied_option(section);
-    if (!meant)
+    const char *value = strchr(word, '=');
+    if (!meant || (value && value[1] == '{'))
         return fail(ERR_CONFIG, "'%s' is a section: name a key of it, as in %s.KEY=VALUE", section,
                     section);
     Status status = override_pair(config, meant->key, word);

@@ -30,11 +30,7 @@ static int64_t divisor_of_batch(int64_t batch, int64_t limit, int64_t micro_batc
     return 0;
 }
 
-/* Returns the largest divisor of the batch up to 32. The divisor does not depend on the grid: the
- * micro-batch affects results, and results must be the same on every grid. In modes geo and async,
- * however, results depend on the grid in any case; there the divisor is small enough to give each
- * replica a micro-batch, if the batch has enough samples. */
-static int64_t default_micro_batch(const Trainer *t)
+int64_t train_default_micro_batch(const Trainer *t)
 {
     int replicas = step_mode_is_local(t->mode) ? t->shape.dp : 1;
     int64_t best = divisor_of_batch(t->batch, 32, replicas);
@@ -50,7 +46,7 @@ static void set_batch_sizes(Trainer *t)
 {
     const Config *c = t->config;
     t->batch = c->train.batch;
-    t->micro_batch = c->train.micro_batch ? c->train.micro_batch : default_micro_batch(t);
+    t->micro_batch = c->train.micro_batch ? c->train.micro_batch : train_default_micro_batch(t);
     t->micro_batches = (int)(t->batch / t->micro_batch);
     t->micro_batches_local = micro_batches_a_replica(t->micro_batches, t->shape.dp);
 }
@@ -306,7 +302,7 @@ static Status check_batch_norms(const Trainer *t)
                                    "is 1, too few samples for layer %s: %s; set train.batch and "
                                    "train.micro_batch to 2 or more, or use layer_norm",
                                    g->node[i].name, why);
-        const int64_t usual = default_micro_batch(t);
+        const int64_t usual = train_default_micro_batch(t);
         return config_fail_key(c, "train.micro_batch",
                                "is 1, too few samples for layer %s: %s; set it to %lld, or use "
                                "layer_norm",

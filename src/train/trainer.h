@@ -275,6 +275,11 @@ struct Trainer {
  * (sparse_serve receives it); NULL: there are no servers. earlier: see Trainer.earlier. */
 Status trainer_new_with(Trainer **trainer, const Config *config, const World *world,
                         const World *job, const char *earlier);
+/* Returns the largest divisor of the batch up to 32. The divisor does not depend on the grid: the
+ * micro-batch affects results, and results must be the same on every grid. In modes geo and async,
+ * however, results depend on the grid in any case; there the divisor is small enough to give each
+ * replica a micro-batch, if the batch has enough samples. */
+int64_t train_default_micro_batch(const Trainer *trainer);
 /* Returns the largest micro-batch that divides the batch and gives each replica at least one
  * micro-batch; 0: the batch has fewer samples than there are replicas. */
 int64_t train_fitting_micro_batch(const Trainer *t);

@@ -67,6 +67,7 @@ done
 check 78 "command line: model=resnet18: 'model' is a section: write model.name=resnet18" "$WEFT" train bare.yaml model=resnet18
 check 78 "command line: model=resnet34d: there is no model 'resnet34d'; did you mean one of" "$WEFT" train bare.yaml model=resnet34d
 check 78 "'optim' is a section: write optim.name=none-such: 'none-such' is none of" "$WEFT" train good.yaml optim=none-such
+check 78 "'model' is a section: name a key of it" "$WEFT" train good.yaml 'model={layers: [relu]}'
 check 78 "'grid' is a section: name a key of it, as in grid.KEY=VALUE" "$WEFT" train good.yaml grid=4
 check 78 "unknown key 'patience' in train: that is train.early_stop here" "$WEFT" train good.yaml train.patience=3
 check 78 "; weft has nothing like it" "$WEFT" train good.yaml optim.name=rmsprop

@@ -130,6 +130,9 @@ if command -v h5import >/dev/null; then
     own=$(paste -d, out <(paste -d, - - <y.txt) | awk -F, '{ sum += ($1 - $3) ^ 2 + ($2 - $4) ^ 2 } END { print sum / NR / 2 }')
     holds "the loss of the predicted numbers, $own, is that of weft eval, $loss" awk "BEGIN { d = $own - $loss; exit !(d < 1e-5 && d > -1e-5) }"
     check 0 '"row": 3, "values": [' predict rows.yaml rows.h5 --samples 3 --json
+    for key in resize=5 random_crop=2 'color_jitter=[1,1,1,0.5]' augment=[crop] erasing=0.5; do
+        check 78 'rows.h5 holds no images; remove it' "$WEFT" train rows.yaml run.name=no "data.$key"
+    done
     check 64 'predicts numbers, not classes' predict rows.yaml rows.h5 --top 2
     h5import x.txt -dims 12,1,2,2 -path x -type TEXTFP -size 32 y.txt -dims 12,2 -path y -type TEXTFP -size 32 -o pixels.h5
     sed 's/rows/pixels/g; s/dense/flatten, dense/' rows.yaml >pixels.yaml

@@ -28,6 +28,12 @@ rate() {
 steps() { grep -c '"loss"' "runs/$1/metrics.jsonl"; }
 
 check 0 '' train
+# the default of train.micro_batch may be written down, or left out again
+sed 's/ micro_batch: 5,//' job.yaml >plain.yaml
+check 0 '' timeout 60 "$WEFT" train plain.yaml run.name=plain train.epochs=1
+check 0 'resuming' train run.name=plain train.epochs=2
+check 0 'resuming' timeout 60 "$WEFT" train plain.yaml run.name=plain train.epochs=3
+check 78 'micro_batch' train run.name=plain train.epochs=4 train.micro_batch=1
 # ---- another batch: 3 of 6 epochs are done, then 12 steps of 10; lr = 0.15 (1 + cos(pi done)) ----
 check 0 'train.batch was 5 and is 10: continuing in epoch 4 after 0 of its 40 samples, 12 steps are left' train run.name=b train.batch=10 checkpoint.resume="$(at a 24)"
 holds '12 steps are made' test "$(steps b)" = 12

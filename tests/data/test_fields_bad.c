@@ -256,6 +256,8 @@ static void between_files(void)
 
 static void times(void)
 {
+    refused(file_make("falls.nc", (Wrong){.times = 2, .time_value = -6}), good_variables,
+            "falls.nc", "its times fall");
     refused(file_make("t.nc", (Wrong){.calendar = "lunar"}), good_variables, "t.nc", "lunar");
     refused(file_make("gap.nc", (Wrong){.time_units = "days since 1582-10-10"}), good_variables,
             "gap.nc", "no date of its calendar");

@@ -203,7 +203,7 @@ static Status check_values(const Import *m, const Made *made, const float *plain
     for (int64_t i = 0; i < n; ++i) {
         if (isfinite(plain[i]) && !(variance && plain[i] < 0)) continue;
         return fail(ERR_DATA, "%s: %s holds %g, which is no %s", m->set.path, made->path,
-                    (double)plain[i], variance ? "variance" : "finite number");
+                    (double)plain[i], variance ? "variance" : "finite number in single precision");
     }
     return OK;
 }

@@ -19,8 +19,10 @@ static Status refuse_with_line(const char *path, const char *why)
     return fail(
         ERR_DATA,
         "%s. If you trust the file, write it again: python3 -c \"import torch; m = "
-        "torch.load('%s', map_location='cpu', weights_only=False); torch.save(m.get('state_dict', "
-        "m.get('model', m)) if isinstance(m, dict) else m.state_dict(), 'new.pth')\"",
+        "torch.load('%s', map_location='cpu', weights_only=False); m = m.get('state_dict', "
+        "m.get('model', m)) if isinstance(m, dict) else m; m = m if isinstance(m, dict) else "
+        "m.state_dict(); torch.save({k: v if not torch.is_tensor(v) else v.dequantize() if "
+        "v.is_quantized else v.to_dense() for k, v in m.items()}, 'new.pth')\"",
         why, path);
 }
 

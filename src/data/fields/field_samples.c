@@ -144,6 +144,11 @@ Status field_samples_find(DataSet *set, const Config *config, const double *time
                                "learn: give the times, {inputs: [0], targets: [1]}");
     const int span = number_samples(set);
     if (set->samples > 0) return OK;
+    if (times && f->step_s == 0 && field_frames(f) > 1)
+        return fail(ERR_DATA,
+                    "%s: its times fall from frame to frame or stay the same: store frames in the "
+                    "order of time",
+                    field_path(f, 0));
     return fail(ERR_DATA,
                 "%s: no sample has all of its frames: the window spans %d frames, and the longest "
                 "run of frames at equal distances is shorter",

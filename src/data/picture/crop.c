@@ -102,39 +102,50 @@ static Status check_resampling(const DataSet *set, const Config *c, const char *
                            set->path);
 }
 
-/* Refuses keys that do not suit the kind of set: for a set of boxes, whose pictures are always used
- * whole, the keys that crop or resize pictures; for other sets the keys that place pictures in the
- * input of a detector. */
-static Status check_box_keys(const DataSet *set, const Config *c)
+/* A key, and whether the configuration has it. */
+typedef struct KeyGiven {
+    const char *key;
+    bool given;
+} KeyGiven;
+
+/* Refuses the first key that is given. The message is "SET WHY". */
+static Status refuse_given(const DataSet *set, const Config *c, const KeyGiven *keys, size_t bytes,
+                           const char *why)
 {
-    const struct {
-        const char *key;
-        bool given;
-    } unsuited[] = {{"data.random_resized_crop", c->data.random_resized_crop > 0},
-                    {"data.random_crop", c->data.random_crop > 0},
-                    {"data.center_crop", c->data.center_crop > 0},
-                    {"data.resize", c->data.resize > 0},
-                    {"data.augment", c->data.augment & AUGMENT_CROP}},
-      scenes[] = {{"data.letterbox", c->data.letterbox > 0},
-                  {"data.mosaic", c->data.mosaic > 0},
-                  {"data.affine_scale", c->data.affine_scale.count > 0},
-                  {"data.affine_shift", c->data.affine_shift > 0}};
-    const bool boxes = data_has_boxes(set);
-    for (size_t i = 0; boxes && i < sizeof unsuited / sizeof *unsuited; ++i)
-        if (unsuited[i].given)
-            return config_fail_key(c, unsuited[i].key,
-                                   "%s is a set of boxes, whose pictures are used whole: set "
-                                   "data.letterbox, data.affine_scale and data.affine_shift",
-                                   set->path);
-    for (size_t i = 0; !boxes && i < sizeof scenes / sizeof *scenes; ++i)
-        if (scenes[i].given)
-            return config_fail_key(c, scenes[i].key, "%s is no set of boxes; remove it", set->path);
+    for (size_t i = 0; i < bytes / sizeof *keys; ++i)
+        if (keys[i].given) return config_fail_key(c, keys[i].key, "%s %s", set->path, why);
     return OK;
+}
+
+/* Refuses keys that do not suit the kind of set: for data without images all keys that change
+ * pictures; for a set of boxes, whose pictures are always used whole, the keys that crop or resize
+ * pictures; for other sets the keys that place pictures in the input of a detector. */
+static Status check_keys(const DataSet *set, const Config *c)
+{
+    static const char no_images[] = "holds no images; remove it";
+    const KeyGiven resizing[] = {{"data.random_resized_crop", c->data.random_resized_crop > 0},
+                                 {"data.random_crop", c->data.random_crop > 0},
+                                 {"data.center_crop", c->data.center_crop > 0},
+                                 {"data.resize", c->data.resize > 0},
+                                 {"data.augment", c->data.augment & AUGMENT_CROP}},
+                   colours[] = {{"data.color_jitter", c->data.color_jitter.count > 0}},
+                   scenes[] = {{"data.letterbox", c->data.letterbox > 0},
+                               {"data.mosaic", c->data.mosaic > 0},
+                               {"data.affine_scale", c->data.affine_scale.count > 0},
+                               {"data.affine_shift", c->data.affine_shift > 0}};
+    if (data_has_boxes(set))
+        return refuse_given(set, c, resizing, sizeof resizing,
+                            "is a set of boxes, whose pictures are used whole: set "
+                            "data.letterbox, data.affine_scale and data.affine_shift");
+    TRY(refuse_given(set, c, scenes, sizeof scenes, "is no set of boxes; remove it"));
+    if (data_has_images(set)) return OK;
+    TRY(refuse_given(set, c, resizing, sizeof resizing, no_images));
+    return refuse_given(set, c, colours, sizeof colours, no_images);
 }
 
 Status view_set_model_size(DataSet *set, const Config *c)
 {
-    if (c) TRY(check_box_keys(set, c));
+    if (c) TRY(check_keys(set, c));
     if (!data_has_images(set)) return OK;
     if (data_has_boxes(set)) {
         const int64_t side = c ? c->data.letterbox : 0;

@@ -298,6 +298,15 @@ static Status name_fail(const char *path, const char *name, const NameList *list
                                                : "");
 }
 
+/* Returns whether a file has an object of this name that HDF5 cannot open. */
+static bool is_unreadable(hid_t file, const char *name)
+{
+    if (H5Lexists(file, name, H5P_DEFAULT) <= 0) return false;
+    hid_t object = H5Oopen(file, name, H5P_DEFAULT);
+    if (object >= 0) H5Oclose(object);
+    return object < 0;
+}
+
 Status h5_dataset(hid_t *dataset, hid_t file, const char *path, const char *name, const char *key)
 {
     bool is_external;
@@ -306,6 +315,14 @@ Status h5_dataset(hid_t *dataset, hid_t file, const char *path, const char *name
     H5Pclose(access);
     if (*dataset >= 0) return OK;
     if (is_external) return hdf5_link_fail(path, name);
+    if (is_unreadable(file, name)) {
+        unsigned version[3];
+        H5get_libversion(&version[0], &version[1], &version[2]);
+        return fail(ERR_DATA,
+                    "%s: HDF5 %u.%u.%u cannot open %s; if a newer HDF5 has written the file, write "
+                    "it for older versions (h5py: libver=('earliest', 'v110'))",
+                    path, version[0], version[1], version[2], name);
+    }
     NameList list = {0};
     H5Ovisit(file, H5_INDEX_NAME, H5_ITER_INC, list_name, &list);
     Status st = list.total > 0

@@ -97,11 +97,20 @@ static void copy_data_keys(Config *c, const Config *now)
     c->data.y = now->data.y;
 }
 
-static Status check_config(const Config *old, const Config *config, bool data_known,
-                           const char *path)
+/* Returns whether only one of two configurations has train.micro_batch, with the value that is the
+ * other one's default. */
+static bool same_micro_batch(const Trainer *t, const Config *old)
 {
+    const int64_t a = old->train.micro_batch, b = t->config->train.micro_batch;
+    return old->train.batch == t->batch && !a != !b && (a ? a : b) == train_default_micro_batch(t);
+}
+
+static Status check_config(const Trainer *t, const Config *old, bool data_known, const char *path)
+{
+    const Config *config = t->config;
     Config same = *old;
     copy_neutral_keys(&same, config);
+    if (same_micro_batch(t, old)) same.train.micro_batch = config->train.micro_batch;
     same.train.epochs = config->train.epochs;
     same.train.steps = config->train.steps;
     if (data_known) copy_data_keys(&same, config);
@@ -151,7 +160,7 @@ Status resume_check(const Trainer *t, const char *path)
     if (!known)
         log_info("%s has no fingerprint of its data: data.train must be the same path", path);
     Status st = config_parse(&old, path, meta.config ? meta.config : "", 0, NULL);
-    if (st == OK) st = check_config(old, t->config, known, path);
+    if (st == OK) st = check_config(t, old, known, path);
     if (st == OK) st = position_check_end(t->config, &meta, path);
     if (st == OK && known) st = check_data(t, &meta, path);
     if (st == OK) st = algorithms_check(t, &meta, path);
