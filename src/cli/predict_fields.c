@@ -50,13 +50,18 @@ static Status add_sample(const Fields *f, int64_t sample, const float *predicted
     return OK;
 }
 
-/* Returns the RMSE over the channels `first` to `end` - 1 at one lead, or NaN if the set has no
- * truth. sums: errors at this lead, [channels]. */
+/* Returns the RMSE over the channels `first` to `end` - 1 at one lead; NaN: a channel has no
+ * errors, because the set has no truth or, for persistence, because the channel is no input. sums:
+ * errors at this lead, [channels]. */
 static double rmse_of(const ErrorSums *sums, int first, int end)
 {
     double squares = 0, weight = 0;
-    for (int i = first; i < end; ++i) squares += sums[i].squares, weight += sums[i].weight;
-    return weight > 0 ? sqrt(squares / weight) : (double)NAN;
+    for (int i = first; i < end; ++i) {
+        if (!(sums[i].weight > 0)) return NAN;
+        squares += sums[i].squares;
+        weight += sums[i].weight;
+    }
+    return sqrt(squares / weight);
 }
 
 /* Channels that are levels of one variable follow each other. Returns the channel after the last

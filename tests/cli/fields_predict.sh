@@ -50,6 +50,10 @@ check 65 'from sample 0 is NaN or infinite at step 3: the rollout diverged' "$WE
 # These outputs are finite, but not in the variables' units.
 check 0 '' "$WEFT" train f.yaml run.name=large train.steps=1 optim.lr=1e37
 check 65 "from sample 0 is NaN or infinite at step 1: the model's training diverged" "$WEFT" predict f.yaml run.name=large --samples 0
+# Persistence is printed if all levels of a variable have it.
+check 0 '' "$WEFT" train f.yaml run.name=levels train.steps=1 'data.variables={inputs: [{name: wind, levels: [500]}], targets: [wind]}' model.layers='[conv2d: {channels: 3, kernel: 1}]'
+check 0 'wind RMSE' "$WEFT" predict f.yaml run.name=levels 'data.variables={inputs: [{name: wind, levels: [500]}], targets: [wind]}' model.layers='[conv2d: {channels: 3, kernel: 1}]'
+holds 'no persistence of some levels' test -z "$(grep persistence out)"
 check 64 '--png needs --samples' "$WEFT" predict f.yaml --png pictures
 check 0 '' "$WEFT" predict f.yaml --samples 0-1 --png pictures
 holds 'a picture for each target' [ "$(ls pictures | wc -l)" = 4 ]
