@@ -28,8 +28,11 @@ typedef struct Lease Lease;
 Status lease_take(Lease **lease, const char *folder, double beat_s);
 /* Returns the lease's unique id. */
 const char *lease_id(const Lease *lease);
-/* Returns true if the previous owner was an earlier start of the same weft run, or of the same
- * batch job before it was requeued. */
+/* Records that this start has chosen the beginning of its run, so that the files in the folder are
+ * those of the run. Later starts of the same run inherit this fact. */
+void lease_begun(Lease *lease);
+/* Returns true if an earlier start of the same weft run, or of the same batch job before it was
+ * requeued, has called lease_begun, and no other run has owned the folder since. */
 bool lease_follows_same_run(const Lease *lease);
 /* Returns true if this process still owns the folder. Returns false if the folder was renamed,
  * replaced or removed, or the lease was taken over or removed. Returns true after an I/O error,

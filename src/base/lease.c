@@ -40,7 +40,7 @@ struct Lease {
     ino_t inode;
     /* facts about this process */
     LeaseFacts me;
-    /* true: the previous owner was an earlier start of the same weft run or batch job */
+    /* true: an earlier start of the same weft run or batch job has called lease_begun */
     bool follows_same_run;
     /* true: a failed heartbeat has been reported */
     bool has_warned;
@@ -315,7 +315,7 @@ static Status find_owner_state(Lease *l, int64_t number, OwnerState *state)
     /* a text that cannot be parsed has no interval of heartbeats, so this process's own interval is
      * used */
     if (!lease_facts_read(&owner, text)) owner = (LeaseFacts){.beat_s = l->me.beat_s};
-    l->follows_same_run = lease_facts_is_same_run(&owner, &l->me);
+    l->me.begun = l->follows_same_run = owner.begun && lease_facts_is_same_run(&owner, &l->me);
     *state = lease_facts_owner_state(&owner, &l->me);
     if (*state == OWNER_UNKNOWN) TRY(wait_for_heartbeat(l->folder, number, text, &owner, state));
     if (*state != OWNER_ALIVE) return OK;
@@ -403,6 +403,14 @@ Status lease_take(Lease **lease, const char *folder, double beat_s)
     if (status == OK) status = begin_thread(l);
     if (status != OK) lease_free(lease);
     return status;
+}
+
+void lease_begun(Lease *l)
+{
+    pthread_mutex_lock(&l->lock);
+    l->me.begun = true;
+    beat(l);
+    pthread_mutex_unlock(&l->lock);
 }
 
 bool lease_follows_same_run(const Lease *l)

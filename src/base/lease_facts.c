@@ -65,14 +65,14 @@ void lease_facts_of_process(LeaseFacts *f, double beat_s)
 void lease_facts_write(const LeaseFacts *f, char *text)
 {
     memset(text, ' ', LEASE_TEXT);
-    int length =
-        snprintf(text, LEASE_TEXT,
-                 "{\"id\":\"%s\",\"host\":\"%s\",\"place\":\"%s\",\"process\":%lld,\"began\":%lld,"
-                 "\"system\":\"%s\",\"cluster\":\"%s\",\"job\":\"%s\",\"turn\":%lld,\"run\":\"%s\","
-                 "\"start\":%lld,\"since\":\"%s\",\"beat_s\":%.6g,\"ended\":%s,\"beat\":%lld}",
-                 f->id, f->host, f->process_scope, (long long)f->process, (long long)f->began,
-                 f->system, f->cluster, f->job, (long long)f->requeues, f->run, (long long)f->start,
-                 f->since, f->beat_s, f->ended ? "true" : "false", (long long)f->beat);
+    int length = snprintf(
+        text, LEASE_TEXT,
+        "{\"id\":\"%s\",\"host\":\"%s\",\"place\":\"%s\",\"process\":%lld,\"began\":%lld,"
+        "\"system\":\"%s\",\"cluster\":\"%s\",\"job\":\"%s\",\"turn\":%lld,\"run\":\"%s\","
+        "\"start\":%lld,\"since\":\"%s\",\"beat_s\":%.6g,\"begun\":%s,\"ended\":%s,\"beat\":%lld}",
+        f->id, f->host, f->process_scope, (long long)f->process, (long long)f->began, f->system,
+        f->cluster, f->job, (long long)f->requeues, f->run, (long long)f->start, f->since,
+        f->beat_s, f->begun ? "true" : "false", f->ended ? "true" : "false", (long long)f->beat);
     text[length] = ' ';
     text[LEASE_TEXT - 1] = '\n';
 }
@@ -109,10 +109,13 @@ static bool read_number(const char *text, const char *key, int64_t *out)
 bool lease_facts_read(LeaseFacts *f, const char *text)
 {
     *f = (LeaseFacts){0};
-    const char *beat_s = find(text, "beat_s"), *ended = find(text, "ended");
+    const char *beat_s = find(text, "beat_s"), *ended = find(text, "ended"),
+               *begun = find(text, "begun");
     if (!beat_s || !ended) return false;
     f->beat_s = strtod(beat_s, NULL);
     f->ended = !strncmp(ended, "true", 4);
+    /* leases of versions without this fact count as begun */
+    f->begun = !begun || !strncmp(begun, "true", 4);
     return f->beat_s > 0 && f->beat_s <= 3600 && read_word(text, "id", f->id, sizeof f->id) &&
            read_word(text, "host", f->host, sizeof f->host) &&
            read_word(text, "place", f->process_scope, sizeof f->process_scope) &&

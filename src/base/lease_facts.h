@@ -35,6 +35,8 @@ typedef struct LeaseFacts {
     double beat_s;
     /* number of the last heartbeat */
     int64_t beat;
+    /* true: the owner, or an earlier start of the same run, has chosen its beginning (lease_begun) */
+    bool begun;
     /* true: the owner has ended normally */
     bool ended;
 } LeaseFacts;

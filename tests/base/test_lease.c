@@ -317,6 +317,34 @@ static void test_starts(void)
     unsetenv(LEASE_RUN);
 }
 
+/* Takes the folder as start number `start` of a weft run. Returns whether it follows an earlier start
+ * that has begun. begins: whether this start begins, too. */
+static bool follows(int start, bool begins)
+{
+    char text[32];
+    Lease *lease;
+    snprintf(text, sizeof text, "0123456789abcdef:%d", start);
+    setenv(LEASE_RUN, text, 1);
+    CU_ASSERT_EQUAL(lease_take(&lease, folder, LONG_S), OK);
+    bool result = lease_follows_same_run(lease);
+    if (begins) lease_begun(lease);
+    lease_end(&lease);
+    unsetenv(LEASE_RUN);
+    return result;
+}
+
+/* A start that was lost before it had chosen its beginning leaves the choice to the next one. */
+static void test_begun(void)
+{
+    empty_folder();
+    CU_ASSERT_FALSE(follows(1, false));
+    CU_ASSERT_FALSE(follows(2, true));
+    CU_ASSERT(follows(3, false));
+    CU_ASSERT(follows(4, false));
+    CU_ASSERT(take_s() >= 0);
+    CU_ASSERT_FALSE(follows(5, false));
+}
+
 /* Installs a squeue that prints the content of the file `said`. */
 static void test_slurm(void)
 {
@@ -421,6 +449,7 @@ TEST_MAIN("lease", {"its folder", test_folder}, {"owners of this host", test_sam
           {"an owner that said nothing", test_empty}, {"what is no lease", test_not_files},
           {"a lease of another user", test_no_permission}, {"hidden processes", test_hidden},
           {"one of several follows", test_one_follows}, {"who is followed ends", test_taken_over},
-          {"starts of weft run", test_starts}, {"a job that Slurm has no more", test_slurm},
+          {"starts of weft run", test_starts}, {"starts that begin", test_begun},
+          {"a job that Slurm has no more", test_slurm},
           {"another lease of the same number", test_renamed}, {"no folder", test_cannot},
           {"all goes", test_clean})

@@ -182,6 +182,14 @@ kill -TERM "$run"
 ends 'run.fresh' 75 'stopped as requested: start the same command again, but without run.fresh, to continue'
 holds 'moved aside once' test ! -e runs/fresh/earlier-2
 
+# A start that was lost before it had moved the earlier run leaves that to the next start.
+for begun in false true; do
+    check 0 '' timeout 60 "$WEFT" train images.yaml run.name=lost$begun train.steps=2
+    sed -i "s/\"run\":\"\"/\"run\":\"0123456789abcdef\"/; s/\"start\":0/\"start\":1/; s/\"begun\":true/\"begun\":$begun/" runs/lost$begun/owner-1
+    check 0 '' env WEFT_RUN=0123456789abcdef:2 timeout 60 "$WEFT" train images.yaml run.name=lost$begun train.steps=3 run.fresh=true
+    holds "begun: $begun" test "$begun" = "$(test -e runs/lost$begun/earlier-1/checkpoints/step-00000002.h5 && echo false || echo true)"
+done
+
 # checkpoint.resume=no refuses the run of an earlier command, and not the files of its first start.
 check 78 'already holds a run' timeout 60 "$WEFT" run -n 2 -- "$WEFT" train images.yaml run.name=fresh checkpoint.resume=no
 begin no -n 2 -- checkpoint.resume=no checkpoint.every_steps=3

@@ -24,8 +24,8 @@ static Status find_file(const char *path, bool *exists)
     return fail(ERR_IO, "%s: cannot be examined: %s", path, strerror(errno));
 }
 
-/* Returns true if Slurm has requeued this job, or weft run has started its ranks again. In both
- * cases the files in the folder are those of this run. */
+/* Returns true if Slurm has requeued this job, or weft run has started its ranks again, and an
+ * earlier start has chosen the beginning. The files in the folder are then those of this run. */
 static bool is_restarted(const Run *r)
 {
     return lease_follows_same_run(r->dir.lease);
@@ -190,5 +190,6 @@ Status run_resume(Run *r)
     if (st == OK) st = status_agree(r->world, is_rank_0 ? read_best(r, &r->best_saved) : OK);
     if (st == OK) world_bcast(r->world, &r->best_saved, sizeof r->best_saved, 0);
     run_set_newest(r, path, r->trainer->step);
+    if (st == OK && is_rank_0) lease_begun(r->dir.lease);
     return st;
 }
