@@ -25,7 +25,9 @@ enum {
     /* number of missed heartbeats after which an owner counts as dead */
     MISSED_BEATS_DEAD = 4,
     /* seconds for which the owner's file may be unreadable while another process watches it */
-    UNREADABLE_MAX_S = 60
+    UNREADABLE_MAX_S = 60,
+    /* seconds for which a living earlier start of the same run may take to end */
+    EARLIER_START_MAX_S = 10
 };
 
 struct Lease {
@@ -302,6 +304,18 @@ static Status wait_for_heartbeat(const char *folder, int64_t number, const char 
     return OK;
 }
 
+/* Waits for the end of an earlier start of the same run, whose process is alive on this host: ranks
+ * may outlive their mpirun by some seconds. If it does not end, as in a file system that hangs, it
+ * loses the folder nevertheless. */
+static Status wait_for_earlier_start(const Lease *l, const LeaseFacts *owner, OwnerState *state)
+{
+    double end_s = clock_s() + EARLIER_START_MAX_S;
+    while (lease_facts_owner_state(owner, &l->me) == OWNER_ALIVE && clock_s() < end_s)
+        TRY(rest(0.05));
+    *state = OWNER_ENDED;
+    return OK;
+}
+
 /* Finds the state of the owner that has written owner-`number`, waits for a heartbeat if necessary,
  * and sets l->follows_same_run. ERR_CONFIG: the owner is alive. */
 static Status find_owner_state(Lease *l, int64_t number, OwnerState *state)
@@ -318,6 +332,8 @@ static Status find_owner_state(Lease *l, int64_t number, OwnerState *state)
     l->me.begun = l->follows_same_run = owner.begun && lease_facts_is_same_run(&owner, &l->me);
     *state = lease_facts_owner_state(&owner, &l->me);
     if (*state == OWNER_UNKNOWN) TRY(wait_for_heartbeat(l->folder, number, text, &owner, state));
+    if (*state == OWNER_ALIVE && lease_facts_is_same_run(&owner, &l->me))
+        TRY(wait_for_earlier_start(l, &owner, state));
     if (*state != OWNER_ALIVE) return OK;
     lease_facts_describe(&owner, owner_text);
     return fail(

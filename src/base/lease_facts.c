@@ -177,13 +177,13 @@ bool lease_facts_is_same_run(const LeaseFacts *o, const LeaseFacts *me)
 
 OwnerState lease_facts_owner_state(const LeaseFacts *o, const LeaseFacts *me)
 {
-    if (o->ended || is_earlier_start(o, me)) return OWNER_ENDED;
+    if (o->ended) return OWNER_ENDED;
     if (*o->process_scope && !strcmp(o->process_scope, me->process_scope)) {
         int64_t began = process_began((pid_t)o->process);
         /* a process with another start time has reused the process number */
         if (began >= 0) return began == o->began ? OWNER_ALIVE : OWNER_ENDED;
     }
-    if (is_requeued_job(o, me)) return OWNER_ENDED;
+    if (lease_facts_is_same_run(o, me)) return OWNER_ENDED;
     if (!is_same_system(o, me) || !strcmp(o->job, me->job)) return OWNER_UNKNOWN;
     return slurm_has_ended(o->job) ? OWNER_ENDED : OWNER_UNKNOWN;
 }

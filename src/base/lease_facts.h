@@ -35,7 +35,8 @@ typedef struct LeaseFacts {
     double beat_s;
     /* number of the last heartbeat */
     int64_t beat;
-    /* true: the owner, or an earlier start of the same run, has chosen its beginning (lease_begun) */
+    /* true: the owner, or an earlier start of the same run, has chosen its beginning
+     * (lease_begun) */
     bool begun;
     /* true: the owner has ended normally */
     bool ended;
@@ -62,10 +63,10 @@ void lease_facts_describe(const LeaseFacts *facts, char *out);
 /* Returns true if the owner is an earlier start of the same weft run, or of the same batch job. */
 bool lease_facts_is_same_run(const LeaseFacts *owner, const LeaseFacts *me);
 /* Returns the owner's state without waiting for a heartbeat, by the first rule that applies:
- * - The owner has recorded its end, or was an earlier start of the same weft run: OWNER_ENDED.
+ * - The owner has recorded its end: OWNER_ENDED.
  * - The owner has the process_scope of this process, and the state of its process can be read:
  *   OWNER_ALIVE if the process is running, else OWNER_ENDED.
- * - The owner was an earlier start of the same batch job: OWNER_ENDED.
+ * - The owner was an earlier start of the same weft run or batch job: OWNER_ENDED.
  * - The owner belongs to another job of the same cluster, and Slurm no longer lists that job:
  *   OWNER_ENDED.
  * - Otherwise: OWNER_UNKNOWN. */

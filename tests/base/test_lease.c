@@ -317,8 +317,30 @@ static void test_starts(void)
     unsetenv(LEASE_RUN);
 }
 
-/* Takes the folder as start number `start` of a weft run. Returns whether it follows an earlier start
- * that has begun. begins: whether this start begins, too. */
+/* Ranks may outlive their mpirun: a later start waits for the end of an earlier one. */
+static void test_start_outlived(void)
+{
+    bool good;
+    siginfo_t info = {0};
+    empty_folder();
+    setenv(LEASE_RUN, "0123456789abcdef:3", 1);
+    pid_t first = owner(LONG_S, &good), killer = fork();
+    if (killer == 0) {
+        clock_sleep(0.5);
+        kill(first, SIGKILL);
+        _exit(0);
+    }
+    setenv(LEASE_RUN, "0123456789abcdef:4", 1);
+    CU_ASSERT(take_s() >= 0);
+    CU_ASSERT_EQUAL(waitid(P_PID, (id_t)first, &info, WEXITED | WNOHANG | WNOWAIT), 0);
+    CU_ASSERT_EQUAL(info.si_pid, first);
+    unsetenv(LEASE_RUN);
+    CU_ASSERT_EQUAL(ended(killer), 0);
+    CU_ASSERT_EQUAL(ended(first), 128 + SIGKILL);
+}
+
+/* Takes the folder as start number `start` of a weft run. Returns whether it follows an earlier
+ * start that has begun. begins: whether this start begins, too. */
 static bool follows(int start, bool begins)
 {
     char text[32];
@@ -450,6 +472,7 @@ TEST_MAIN("lease", {"its folder", test_folder}, {"owners of this host", test_sam
           {"a lease of another user", test_no_permission}, {"hidden processes", test_hidden},
           {"one of several follows", test_one_follows}, {"who is followed ends", test_taken_over},
           {"starts of weft run", test_starts}, {"starts that begin", test_begun},
+          {"a start that is outlived", test_start_outlived},
           {"a job that Slurm has no more", test_slurm},
           {"another lease of the same number", test_renamed}, {"no folder", test_cannot},
           {"all goes", test_clean})

@@ -49,6 +49,16 @@ mpirun_is "case \" \$* \" in *' job.yaml '*) echo >>'$dir/calls'; exit 1 ;; esac
 check 1 'starting the ranks again' with "$WEFT" train -n 2 job.yaml run.name=never
 holds 'three starts' test "$(wc -l <calls)" = 3
 
+# It is killed while the ranks train: weft ends them before it ends itself or makes another start, so that no two write to the folder.
+background out "$WEFT" train -n 2 job.yaml run.name=orphans train.steps=100000000
+job=$!
+soon test -s runs/orphans/metrics.jsonl
+kill -KILL "$(pgrep -P $job)"
+rc=0
+wait $job || rc=$?
+holds "its ranks have ended, $rc" test $rc = 74 -a -z "$(own "^$WEFT train .*run.name=orphans ")"
+check 0 '' "$WEFT" train -n 2 job.yaml run.name=orphans train.steps=6
+
 # It is killed, and so is the next one: that does not show whether ranks can be started.
 for kills in 1 2; do
     rm -rf runs/killed

@@ -131,14 +131,18 @@ static void end_ranks(Runner *r)
     send_signal(r, r->single ? SIGKILL : blocks_requests(r) ? SIGHUP : SIGTERM);
 }
 
-/* Kills mpirun, srun or the single rank, and the connected ranks on this host. SIGKILL also ends
- * ranks that are stopped. */
+/* Kills the connected ranks on this host. SIGKILL also ends ranks that are stopped. */
+static void kill_local_ranks(const Watch *watch)
+{
+    for (int i = 0; i < watch->connected; ++i)
+        if (watch->rank[i].fd >= 0 && !*watch->rank[i].host) kill(watch->rank[i].process, SIGKILL);
+}
+
+/* Kills mpirun, srun or the single rank, and the connected ranks on this host. */
 static void kill_all(const Runner *r)
 {
     kill(r->process, SIGKILL);
-    for (int i = 0; i < r->watch.connected; ++i)
-        if (r->watch.rank[i].fd >= 0 && !*r->watch.rank[i].host)
-            kill(r->watch.rank[i].process, SIGKILL);
+    kill_local_ranks(&r->watch);
 }
 
 /* Passes a stop request on to the ranks. end: true: ends them. */
@@ -179,6 +183,30 @@ static void end_late(Runner *r, double lost_s)
         end_ranks(r);
 }
 
+static bool any_local_rank(const Watch *watch)
+{
+    for (int i = 0; i < watch->connected; ++i)
+        if (watch->rank[i].fd >= 0 && !*watch->rank[i].host) return true;
+    return false;
+}
+
+/* Kills the ranks on this host that have outlived mpirun or srun, which happens if that was killed,
+ * and waits for their ends: another start could meet them in the run's folder. */
+static void end_remaining(Runner *r)
+{
+    enum { POLL_MS = 50 };
+    double end_s = clock_s() + MPIRUN_END_MAX_S;
+    bool end;
+    /* receives the messages that ranks sent before they ended */
+    (void)watch_lost_rank(&r->watch);
+    int lost_index = r->watch.lost_index;
+    kill_local_ranks(&r->watch);
+    while (any_local_rank(&r->watch) && clock_s() < end_s)
+        if (watch_wait(&r->watch, POLL_MS)) take_signals(r, &end);
+    /* a rank that was killed here is not the cause of the loss */
+    r->watch.lost_index = lost_index;
+}
+
 /* Waits for the end of the process and returns *code of runner_run. The stop request to a training
  * is sent repeatedly, because mpirun and ranks may miss it while they are starting. */
 static int wait_for_end(Runner *r)
@@ -205,6 +233,8 @@ static int wait_for_end(Runner *r)
         lost_s = !lost ? 0 : lost_s > 0 ? lost_s : clock_s();
         end_late(r, lost_s);
     }
+    r->passes_suspend = false;
+    end_remaining(r);
     Status status;
     /* mpirun itself may fail after its ranks have ended normally */
     if (watch_all_ended(&r->watch, &status)) return (int)status;
@@ -289,7 +319,6 @@ Status runner_run(Runner *r, char *const *words, int ranks, bool trains, int *co
     /* srun would suspend itself, but not its ranks */
     r->passes_suspend = !is_srun(r);
     *code = wait_for_end(r);
-    r->passes_suspend = false;
     return OK;
 }
 
