@@ -12,6 +12,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -248,6 +249,17 @@ static void fill_closed_streams(void)
             (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
+/* Sets the default for SIGCHLD. A parent process may leave it ignored or blocked: waitpid would then
+ * never report the end of a process, and mpirun would not notice the ends of its ranks. */
+static void accept_ends_of_children(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    signal(SIGCHLD, SIG_DFL);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
 /* Reports failed writes to stdout. If the verb is VERB_LONG_RUNNING, its results are in files, so
  * this is a warning. Otherwise it is an error, unless the verb has failed already. Returns
  * `status`, the status of the verb, or this error. */
@@ -280,6 +292,7 @@ static void redirect_output(int rank)
 int cli_main(int argc, char **argv)
 {
     clock_begin_s();
+    accept_ends_of_children();
     hardware_leave_out_plugins();
     int used;
     const Verb *verb = argc > 1 ? find_verb(argc - 1, argv + 1, &used) : NULL;

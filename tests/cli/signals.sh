@@ -124,6 +124,13 @@ done
 ends 'a limit on processor time' 75 'start the same command again'
 holds 'a limit on processor time: a checkpoint' test -n "$(newest cpu)"
 
+# Ends of children are noticed, also if the parent process ignores or blocks SIGCHLD.
+for how in ignore block; do
+    for ranks in 1 2; do
+        check 0 'it ended with exit code 7' timeout 60 env --$how-signal=CHLD "$WEFT" train -n $ranks images.yaml run.name=$how$ranks train.steps=2 run.hook='exit 7'
+    done
+done
+
 # Signals that were ignored at the start stay ignored.
 for ranks in 1 2; do
     rm -f out err

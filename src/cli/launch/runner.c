@@ -216,7 +216,8 @@ static int wait_for_end(Runner *r)
     enum { REPEAT_MS = 1000, START_MS = 500 };
     double lost_s = 0;
     int state;
-    while (waitpid(r->process, &state, WNOHANG) != r->process) {
+    pid_t ended;
+    while ((ended = waitpid(r->process, &state, WNOHANG)) == 0) {
         bool lost = r->watch.lost_index >= 0 || r->problem, end;
         bool repeats = r->first_signal || lost || is_continuing(r);
         bool starts = !start_is_over(&r->watch);
@@ -238,6 +239,7 @@ static int wait_for_end(Runner *r)
     Status status;
     /* mpirun itself may fail after its ranks have ended normally */
     if (watch_all_ended(&r->watch, &status)) return (int)status;
+    if (ended < 0) return ERR_IO;
     r->killed_by = WIFSIGNALED(state) ? WTERMSIG(state) : 0;
     /* mpirun or srun may report success after its ranks were killed */
     if (r->problem && WIFEXITED(state) && WEXITSTATUS(state) == OK) return 128 + SIGKILL;
