@@ -8,8 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* size of a line: a message of status.c and its prefix */
-enum { LINE_BYTES = 4608 };
+/* LINE_BYTES: size of a line: a message of status.c and its prefix. COPIED_LINE_BYTES: size of its
+ * copy, in which characters are escaped. */
+enum { LINE_BYTES = 4608, COPIED_LINE_BYTES = 2 * LINE_BYTES + 32 };
+
+#define ERROR_PREFIX "weft: error: "
+/* red on a terminal */
+#define ERROR_COLOUR "\033[31m"
 
 /* largest number of bytes of messages that are kept until log_copy_to names a receiver */
 enum { COPY_BYTES = 64 << 10 };
@@ -32,6 +37,8 @@ static bool speaking = true;
 /* arguments of die_context */
 static char context[256];
 static void (*abort_job)(int code);
+/* longest time for the copy of a process's last message */
+static const double LAST_COPY_S = 1;
 /* exit code of die_lost */
 static Status lost_code = ERR_IO;
 
@@ -92,10 +99,11 @@ void log_copy_to(void (*take)(void *user, const char *text, size_t bytes), void 
     copy_to(take, user, false);
 }
 
-static void say(const char *prefix, const char *colour, const char *fmt, va_list args)
-    BASE_PRINTF(3, 0);
+static void print(char *line, const char *prefix, const char *colour, const char *fmt, va_list args)
+    BASE_PRINTF(4, 0);
 
-static void say(const char *prefix, const char *colour, const char *fmt, va_list args)
+/* Prints a message on stderr, and writes it to `line` without colour. line: COPIED_LINE_BYTES. */
+static void print(char *line, const char *prefix, const char *colour, const char *fmt, va_list args)
 {
     char raw[LINE_BYTES], text[2 * LINE_BYTES];
     vsnprintf(raw, sizeof raw, fmt, args);
@@ -106,8 +114,16 @@ static void say(const char *prefix, const char *colour, const char *fmt, va_list
     else
         fprintf(stderr, "%s%s\n", prefix, text);
     fflush(stderr);
-    char line[2 * LINE_BYTES + 32];
-    snprintf(line, sizeof line, "%s%s\n", prefix, text);
+    snprintf(line, COPIED_LINE_BYTES, "%s%s\n", prefix, text);
+}
+
+static void say(const char *prefix, const char *colour, const char *fmt, va_list args)
+    BASE_PRINTF(3, 0);
+
+static void say(const char *prefix, const char *colour, const char *fmt, va_list args)
+{
+    char line[COPIED_LINE_BYTES];
+    print(line, prefix, colour, fmt, args);
     log_copy(line);
 }
 
@@ -133,7 +149,55 @@ void log_error(const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    say("weft: error: ", "\033[31m", fmt, args);
+    say(ERROR_PREFIX, ERROR_COLOUR, fmt, args);
+    va_end(args);
+}
+
+/* ---- the last message ---- */
+
+/* The last message of a process. */
+typedef struct LastMessage {
+    char line[COPIED_LINE_BYTES];
+    /* guards `copied` */
+    pthread_mutex_t lock;
+    /* signalled when `copied` has been set */
+    pthread_cond_t done;
+    bool copied;
+} LastMessage;
+
+static void *copy_run(void *user)
+{
+    LastMessage *m = user;
+    log_copy(m->line);
+    pthread_mutex_lock(&m->lock);
+    m->copied = true;
+    pthread_cond_signal(&m->done);
+    pthread_mutex_unlock(&m->lock);
+    return NULL;
+}
+
+/* Copies the message on a separate thread, and waits for it at most LAST_COPY_S: the file system
+ * may hang, or this thread may die while it copies a message. Without memory for a thread, the
+ * message is only on stderr. */
+static void copy_last(LastMessage *m)
+{
+    pthread_t thread;
+    pthread_mutex_init(&m->lock, NULL);
+    cond_init(&m->done);
+    if (thread_begin(&thread, copy_run, m) != 0) return;
+    double end_s = clock_s() + LAST_COPY_S;
+    pthread_mutex_lock(&m->lock);
+    while (!m->copied && clock_s() < end_s) cond_wait_for(&m->done, &m->lock, LAST_COPY_S);
+    pthread_mutex_unlock(&m->lock);
+}
+
+static void print_error(char *line, const char *fmt, ...) BASE_PRINTF(2, 3);
+
+static void print_error(char *line, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    print(line, ERROR_PREFIX, ERROR_COLOUR, fmt, args);
     va_end(args);
 }
 
@@ -147,12 +211,12 @@ static _Noreturn void die_args(Status code, const char *fmt, va_list args) BASE_
 
 static _Noreturn void die_args(Status code, const char *fmt, va_list args)
 {
+    /* the thread of copy_last may outlive that function, but not this one, which does not return */
+    LastMessage message = {.copied = false};
     char text[LINE_BYTES];
     vsnprintf(text, sizeof text, fmt, args);
-    if (*context)
-        log_error("%s: %s", context, text);
-    else
-        log_error("%s", text);
+    print_error(message.line, "%s%s%s", context, *context ? ": " : "", text);
+    copy_last(&message);
     if (abort_job) abort_job(code);
     _Exit(code);
 }

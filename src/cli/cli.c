@@ -249,8 +249,8 @@ static void fill_closed_streams(void)
             (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
-/* Sets the default for SIGCHLD. A parent process may leave it ignored or blocked: waitpid would then
- * never report the end of a process, and mpirun would not notice the ends of its ranks. */
+/* Sets the default for SIGCHLD. A parent process may leave it ignored or blocked: waitpid would
+ * then never report the end of a process, and mpirun would not notice the ends of its ranks. */
 static void accept_ends_of_children(void)
 {
     sigset_t set;

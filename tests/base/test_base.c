@@ -210,6 +210,65 @@ static void test_die(void)
     CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == ERR_MEMORY);
 }
 
+static void take_never_ends(void *user, const char *text, size_t bytes)
+{
+    (void)user, (void)text, (void)bytes;
+    for (;;) pause();
+}
+
+static void take_dies(void *user, const char *text, size_t bytes)
+{
+    (void)user, (void)text, (void)bytes;
+    die("in the log");
+}
+
+static void *log_a_line(void *unused)
+{
+    log_info("a line");
+    return unused;
+}
+
+/* The file system of log.txt hangs: with this message, ... */
+static void die_in_hung_log(void)
+{
+    alarm(100);
+    log_copy_to(take_never_ends, NULL);
+    die("broken");
+}
+
+/* ... or with the one of another thread, which holds the lock for ever. */
+static void die_behind_hung_log(void)
+{
+    pthread_t thread;
+    alarm(100);
+    log_init(true);
+    log_copy_to(take_never_ends, NULL);
+    if (pthread_create(&thread, NULL, log_a_line, NULL) != 0) return;
+    clock_sleep(0.1);
+    die("broken");
+}
+
+static void die_while_logging(void)
+{
+    alarm(100);
+    log_init(true);
+    log_copy_to(take_dies, NULL);
+    log_info("a line");
+}
+
+/* A process that dies does not wait for its log. */
+static void test_die_with_hung_log(void)
+{
+    static void (*const all[])(void) = {die_in_hung_log, die_behind_hung_log, die_while_logging};
+    static const char *const words[] = {"error: broken", "error: broken", "error: in the log"};
+    for (size_t i = 0; i < sizeof all / sizeof *all; ++i) {
+        char text[8192];
+        int status = in_child(all[i], text, sizeof text);
+        CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == ERR_BUG);
+        CU_ASSERT_PTR_NOT_NULL(strstr(text, words[i]));
+    }
+}
+
 /* A pipe is not a terminal, whatever the environment contains. */
 static void test_colour(void)
 {
@@ -285,5 +344,6 @@ static void test_file_describe(void)
 TEST_MAIN("base", {"fail", test_fail}, {"kept error", test_kept_error}, {"memory", test_memory},
           {"pages", test_pages}, {"clock", test_clock}, {"nearest", test_nearest},
           {"bytes", test_bytes}, {"unsigned nan", test_unsigned_nan}, {"seconds", test_seconds},
-          {"log", test_log}, {"die", test_die}, {"colour", test_colour},
+          {"log", test_log}, {"die", test_die},
+          {"die with a log that hangs", test_die_with_hung_log}, {"colour", test_colour},
           {"files described", test_file_describe})
