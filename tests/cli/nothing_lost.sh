@@ -50,6 +50,32 @@ check 0 'is kept in runs/r/earlier-1' timeout 60 "$WEFT" train job.yaml run.fres
 holds 'nothing that was there is gone' test "$before" = "$(files runs/r/earlier-1)"
 check 0 'equal' "$WEFT" ckpt diff all/checkpoints/step-00000010.h5 runs/r/checkpoints/step-00000010.h5
 check 0 'is kept in runs/r/earlier-2' timeout 60 "$WEFT" train -n 2 job.yaml run.fresh=true
+# A start that ended while it moved files: the next one moves the others, or moves these back if run.fresh is not set.
+for moved in checkpoints metrics.jsonl; do
+    for fresh in false true; do
+        mkdir -p runs/half
+        cp -r all/* runs/half
+        before=$(files runs/half | grep -v owner-)
+        mkdir runs/half/earlier-1.part
+        mv runs/half/$moved runs/half/earlier-1.part
+        check 0 "$($fresh && echo 'is kept in runs/half/earlier-1' || echo 'this run is complete')" timeout 60 "$WEFT" train job.yaml run.name=half run.fresh=$fresh
+        $fresh && holds "all is in one place ($moved)" test "$before" = "$(files runs/half/earlier-1)"
+        holds "nothing is half done ($moved, $fresh)" test ! -e runs/half/earlier-1.part
+        rm -r runs/half
+    done
+done
+if strace -f -o /dev/null true 2>/dev/null; then
+    cp -r all runs/half
+    before=$(files runs/half | grep -v owner-)
+    check 137 '' timeout 60 strace -f -qq -o trace -e trace=rename,renameat,renameat2 -e inject=rename,renameat,renameat2:signal=KILL:when=3 \
+        "$WEFT" train job.yaml run.name=half run.fresh=true
+    holds 'some files are moved, others are not' test -e runs/half/earlier-1.part
+    check 0 'is kept in runs/half/earlier-1' timeout 60 "$WEFT" train job.yaml run.name=half run.fresh=true
+    holds 'all is in one place' test "$before" = "$(files runs/half/earlier-1)"
+    holds 'and in no other' test ! -e runs/half/earlier-2
+else
+    echo '  skipped: strace is not there or may not trace'
+fi
 mv runs/r runs/moved # a run's folder may move
 check 0 'this run is complete' timeout 60 "$WEFT" train job.yaml run.name=moved
 printf '\377\376' | dd of=runs/moved/checkpoints/best.h5 bs=1 seek=1000000 conv=notrunc 2>/dev/null

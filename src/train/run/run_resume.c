@@ -175,7 +175,7 @@ Status run_resume(Run *r)
     TRY(resume_know_data(r->trainer));
     bool aside = is_rank_0 && r->config->run.fresh && !is_restarted(r);
     Status st = aside ? check_beginning(r) : OK;
-    if (st == OK && aside) st = run_dir_set_aside(&r->dir);
+    if (st == OK && is_rank_0) st = aside ? run_dir_set_aside(&r->dir) : run_dir_take_back(&r->dir);
     TRY(status_agree(r->world, st));
     st = load(r, false, &path);
     if (st == ERR_DATA && path) {

@@ -11,6 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* beginning of the name of a folder with the files of an earlier run, and the ending of this name
+ * until all of them have been moved */
+static const char EARLIER[] = "earlier-", PART[] = ".part";
+
 void run_dir_init(RunDir *dir, const Config *config)
 {
     dir->path = mem_format("%s/%s", config->run.dir, config->run.name);
@@ -101,45 +105,109 @@ Status run_dir_earlier(const RunDir *dir, char **path)
     return *path ? OK : find_in(dir->path, "metrics.jsonl", "events.out.tfevents.", path);
 }
 
-/* Moves the file or folder `name` of the run to the folder `to`. */
-static Status move_into(const RunDir *dir, const char *to, const char *name)
+/* Moves the file or folder `name` from one folder to another. */
+static Status move_one(const char *from, const char *to, const char *name)
 {
-    char *from = mem_format("%s/%s", dir->path, name), *destination = mem_format("%s/%s", to, name);
+    char *source = mem_format("%s/%s", from, name), *destination = mem_format("%s/%s", to, name);
     Status st = OK;
-    if (rename(from, destination) != 0)
-        st = fail(ERR_IO, "%s: cannot be moved to %s: %s", from, to, strerror(errno));
-    mem_free(&from);
+    bool moved = rename(source, destination) == 0;
+    int error = errno;
+    /* the folder of checkpoints has been moved before, and this start has made an empty one */
+    if (!moved && (error == ENOTEMPTY || error == EEXIST)) moved = rmdir(source) == 0;
+    if (!moved) st = fail(ERR_IO, "%s: cannot be moved to %s: %s", source, to, strerror(error));
+    mem_free(&source);
     mem_free(&destination);
     return st;
 }
 
-/* Moves all files and folders that a run has written to the folder `to`. */
-static Status move_all(const RunDir *dir, const char *to)
+/* Moves all files and folders that a run has written from one folder to another. */
+static Status move_all(const char *from, const char *to)
 {
-    DIR *stream = opendir(dir->path);
+    DIR *stream = opendir(from);
     int error = stream ? 0 : errno;
     Status st = OK;
     for (const char *name; stream && st == OK && (name = next_name(stream, &error));)
-        if (is_run_file(name)) st = move_into(dir, to, name);
+        if (is_run_file(name)) st = move_one(from, to, name);
     if (stream) closedir(stream);
-    return st == OK && error ? cannot_list(dir->path, error) : st;
+    return st == OK && error ? cannot_list(from, error) : st;
+}
+
+/* Returns true if the name has the form earlier-N.part. */
+static bool is_unfinished(const char *name)
+{
+    size_t length = strlen(name), ending = strlen(PART);
+    return !strncmp(name, EARLIER, strlen(EARLIER)) && length > ending &&
+           !strcmp(name + length - ending, PART);
+}
+
+/* Sets *path to the folder earlier-N.part of an earlier start that ended while it moved files;
+ * NULL: there is none. */
+static Status find_unfinished(const RunDir *dir, char **path)
+{
+    DIR *stream = opendir(dir->path);
+    int error = stream ? 0 : errno;
+    *path = NULL;
+    for (const char *name; stream && !*path && (name = next_name(stream, &error));)
+        if (is_unfinished(name)) *path = mem_format("%s/%s", dir->path, name);
+    if (stream) closedir(stream);
+    return error ? cannot_list(dir->path, error) : OK;
+}
+
+/* Makes the folder earlier-N.part with the first free N, and sets *path to its path. */
+static Status make_part(const RunDir *dir, char **path)
+{
+    bool is_free = false;
+    for (int n = 1; !is_free; ++n) {
+        mem_free(path);
+        *path = mem_format("%s/%s%d", dir->path, EARLIER, n);
+        is_free = access(*path, F_OK) != 0;
+    }
+    char *part = mem_format("%s%s", *path, PART);
+    mem_free(path);
+    *path = part;
+    return make_folders(part);
+}
+
+/* Renames the folder earlier-N.part to earlier-N. */
+static Status finish_part(const char *part)
+{
+    char *whole = mem_format("%.*s", (int)(strlen(part) - strlen(PART)), part);
+    Status st = OK;
+    if (rename(part, whole) != 0)
+        st = fail(ERR_IO, "%s: cannot be renamed to %s: %s", part, whole, strerror(errno));
+    else
+        log_info("the earlier run is kept in %s", whole);
+    mem_free(&whole);
+    return st;
 }
 
 Status run_dir_set_aside(const RunDir *dir)
 {
-    char *earlier = NULL, *to = NULL;
-    TRY(run_dir_earlier(dir, &earlier));
-    if (!earlier) return OK;
-    mem_free(&earlier);
-    for (int n = 1;; ++n) {
-        to = mem_format("%s/earlier-%d", dir->path, n);
-        if (mkdir(to, 0777) == 0 || errno != EEXIST) break;
-        mem_free(&to);
+    char *earlier = NULL, *part = NULL;
+    TRY(find_unfinished(dir, &part));
+    if (!part) {
+        TRY(run_dir_earlier(dir, &earlier));
+        if (!earlier) return OK;
+        mem_free(&earlier);
     }
-    Status st = move_all(dir, to);
+    Status st = part ? OK : make_part(dir, &part);
+    if (st == OK) st = move_all(dir->path, part);
     if (st == OK) st = make_folders(dir->checkpoints);
-    if (st == OK) log_info("the earlier run is kept in %s", to);
-    mem_free(&to);
+    if (st == OK) st = finish_part(part);
+    mem_free(&part);
+    return st;
+}
+
+Status run_dir_take_back(const RunDir *dir)
+{
+    char *part = NULL;
+    TRY(find_unfinished(dir, &part));
+    if (!part) return OK;
+    Status st = move_all(part, dir->path);
+    if (st == OK && rmdir(part) != 0)
+        st = fail(ERR_IO, "%s: cannot be removed: %s", part, strerror(errno));
+    if (st == OK) log_info("files of this run that run.fresh=true had begun to move are back");
+    mem_free(&part);
     return st;
 }
 

@@ -30,9 +30,13 @@ Status run_dir_open(RunDir *dir, double beat_s);
  * the caller. ERR_IO: a folder cannot be listed. */
 Status run_dir_earlier(const RunDir *dir, char **path);
 /* Moves the files of an earlier run, if there is one, to the subfolder earlier-1 (or the next free
- * number), and makes the folder of checkpoints again. Deletes nothing. ERR_IO: a file cannot be
- * moved, or a folder cannot be made or listed. */
+ * number), and makes the folder of checkpoints again. Until all are moved, that folder is called
+ * earlier-1.part: if this process ends meanwhile, the next start moves the others to it. Deletes
+ * nothing. ERR_IO: a file cannot be moved, or a folder cannot be made or listed. */
 Status run_dir_set_aside(const RunDir *dir);
+/* Moves back the files that a run_dir_set_aside without an end has moved, if there was one. ERR_IO:
+ * as for run_dir_set_aside. */
+Status run_dir_take_back(const RunDir *dir);
 /* Writes the resolved configuration to config.yaml, through a temporary file. */
 Status run_dir_write_config(const RunDir *dir, const Config *config);
 /* Writes the record of algorithms (train.cuda_tune) to algorithms.txt, through a temporary file. */
