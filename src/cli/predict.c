@@ -398,19 +398,17 @@ const Verb verb_predict = {
     .words = "CONFIG [FILE ...] [key=value ...]",
     .help = "predicts classes or numbers for pictures or rows, boxes in pictures, or fields; one "
             "process",
-    .more =
-        "Pictures (JPEG, PNG, WebP) need no data set: the checkpoint holds the names of the "
-        "classes and the scaling of samples. A picture that cannot be read is named, the "
-        "others are predicted, and the exit code is 65 (66 if files are missing and nothing "
-        "else is wrong). A detector (train.loss: yolo) prints boxes of each picture, by "
-        "falling score: class, score, and x, y, width and height in the picture's pixels. Rows "
-        "come from data sets or from text (.gz too), and need no labels; data.train holds the "
-        "description of the text's columns. A model with a loss for numbers (train.loss: mse and "
-        "others) prints its outputs, those of a row as a line of CSV. --samples chooses samples of "
-        "a data set, also of "
-        "pictures; their drawings also have the true boxes, white and dashed. For fields "
-        "(data.variables) the files are one data set, by default data.test; the RMSE at each "
-        "lead is printed.",
+    .more = "Pictures (JPEG, PNG, WebP) need no data set: the checkpoint holds the names of the "
+            "classes and the scaling of samples. A picture that cannot be read is named, the "
+            "others are predicted, and the exit code is 65 (66 if files are missing and nothing "
+            "else is wrong). A detector (train.loss: yolo) prints boxes of each picture, by "
+            "falling score: class, score, and x, y, width and height in the picture's pixels. "
+            "Rows come from data sets or from text (.gz too), and need no labels; data.train "
+            "holds the description of the text's columns. A model with a loss for numbers "
+            "(train.loss: mse and others) prints its outputs, those of a row as a line of CSV. "
+            "--samples chooses samples of a data set, also of pictures; their drawings also have "
+            "the true boxes, white and dashed. For fields (data.variables) the files are one "
+            "data set, by default data.test; the RMSE at each lead is printed.",
     VERB_FLAGS(PredictOptions, flags),
     .traits = VERB_THREADS,
     .run = run,
