@@ -192,16 +192,16 @@ static Status take_training_set(Predict *p, const Config *config, const char *pa
  * samples, false if the training set does. */
 static Status check_pictures(const Predict *p, const Config *config, const char *path, bool known)
 {
+    if (p->set.channels != 1 && p->set.channels != 3)
+        return fail(ERR_DATA, "%s takes samples of %lld channels: pictures have 3, or 1 in grey",
+                    path, (long long)p->set.channels);
     const bool bytes = known ? trained_on_bytes(p->training_fingerprint) : p->set.x.type == ELEM_U8;
-    if (config->data.scale == 0 && !bytes)
-        return fail(ERR_DATA,
-                    "%s was trained on samples that were not bytes (%s), and pictures have values "
-                    "from 0 to 255: set data.scale to the factor that gives pictures the range of "
-                    "those samples: 0.00392157 for 0 to 1, or 1 for 0 to 255",
-                    path, p->training_fingerprint);
-    if (p->set.channels == 1 || p->set.channels == 3) return OK;
-    return fail(ERR_DATA, "%s takes samples of %lld channels: pictures have 3, or 1 in grey", path,
-                (long long)p->set.channels);
+    if (config->data.scale != 0 || bytes) return OK;
+    return fail(ERR_DATA,
+                "%s was trained on samples that were not bytes (%s), and pictures have values from "
+                "0 to 255: set data.scale to the factor that gives pictures the range of those "
+                "samples: 0.00392157 for 0 to 1, or 1 for 0 to 255",
+                path, p->training_fingerprint);
 }
 
 /* Describes the samples by the checkpoint or, if the checkpoint does not describe them, by the
@@ -403,7 +403,7 @@ const Verb verb_predict = {
             "others are predicted, and the exit code is 65 (66 if files are missing and nothing "
             "else is wrong). A detector (train.loss: yolo) prints boxes of each picture, by "
             "falling score: class, score, and x, y, width and height in the picture's pixels. "
-            "Rows come from data sets or from text (.gz too), and need no labels; data.train "
+            "Rows come from data sets or from text (.gz too), which needs no labels; data.train "
             "holds the description of the text's columns. A model with a loss for numbers "
             "(train.loss: mse and others) prints its outputs, those of a row as a line of CSV. "
             "--samples chooses samples of a data set, also of pictures; their drawings also have "

@@ -50,18 +50,23 @@ static Status add_sample(const Fields *f, int64_t sample, const float *predicted
     return OK;
 }
 
-/* Returns the RMSE over the channels `first` to `end` - 1 at one lead; NaN: a channel has no
- * errors, because the set has no truth or, for persistence, because the channel is no input. sums:
- * errors at this lead, [channels]. */
+/* Returns the RMSE over the channels `first` to `end` - 1 at one lead, or NaN if the set has no
+ * truth. sums: errors at this lead, [channels]. */
 static double rmse_of(const ErrorSums *sums, int first, int end)
 {
     double squares = 0, weight = 0;
-    for (int i = first; i < end; ++i) {
-        if (!(sums[i].weight > 0)) return NAN;
-        squares += sums[i].squares;
-        weight += sums[i].weight;
-    }
-    return sqrt(squares / weight);
+    for (int i = first; i < end; ++i) squares += sums[i].squares, weight += sums[i].weight;
+    return weight > 0 ? sqrt(squares / weight) : (double)NAN;
+}
+
+/* Returns the RMSE of persistence over these channels, or NaN if one of them has a truth and no
+ * persistence, because it is no input. model, last: errors of the model and of persistence at this
+ * lead, [channels]. */
+static double persistence_of(const ErrorSums *model, const ErrorSums *last, int first, int end)
+{
+    for (int i = first; i < end; ++i)
+        if (model[i].weight > 0 && !(last[i].weight > 0)) return NAN;
+    return rmse_of(last, first, end);
 }
 
 /* Channels that are levels of one variable follow each other. Returns the channel after the last
@@ -98,7 +103,8 @@ static void print_lead(const Fields *f, int lead)
     for (int i = 0, end; i < f->channels; i = end) {
         const FieldVariable *v = &s->variable[s->target[i].variable];
         end = variable_end(f, i);
-        const double rmse = rmse_of(model, i, end), persistence = rmse_of(last, i, end);
+        const double rmse = rmse_of(model, i, end),
+                     persistence = persistence_of(model, last, i, end);
         printf("%s%s ", i ? ", " : " ", v->name);
         if (isnan(rmse))
             printf("no truth");

@@ -117,7 +117,7 @@ if command -v h5import >/dev/null; then
     check 0 'floats.h5:0' predict floats.yaml floats.h5 --top 3
     own=$(awk '{ want = " " (NR - 1) % 3 " "; p = $0; sub(/^[^ ]*/, "", p); p = substr(p, index(p, want) + 3); sum -= log(p / 100) } END { print sum / NR }' out)
     holds "the loss of what is predicted, $own, is that of weft eval, $loss" awk "BEGIN { d = $own - $loss; exit !(d < 1e-3 && d > -1e-3) }"
-    check 65 'set data.scale to the factor' predict floats.yaml floats.h5 set/cat/plain.jpg
+    check 65 'takes samples of 2 channels' predict floats.yaml floats.h5 set/cat/plain.jpg
     # A model of numbers predicts its targets; from rows, lines of CSV.
     awk 'BEGIN { for (i = 0; i < 48; ++i) print (i * 5 % 13) / 10 }' >x.txt
     awk '{ v[NR % 4] = $1 } NR % 4 == 0 { print v[1] - v[2]; print 2 * v[3] + 1 }' x.txt >y.txt

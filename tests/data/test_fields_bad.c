@@ -423,6 +423,8 @@ static void meaning(void)
         {{.row_step = -1, .first_row = 5}, "has rows of falling coordinates, but"},
         {{.time_units = "days since 2001-01-01"}, "has frames that are 518400 s apart, but"},
         {{.packed = 0.5}, NULL},
+        {{.time_value = 6.003}, NULL},
+        {{.more_level = 1e-5}, NULL},
     };
     DataSet *set = mem_new(sizeof *set), *other = mem_new(sizeof *other);
     const char *key[] = {"data.variables={inputs: [u], targets: [u]}", next_step, NULL};

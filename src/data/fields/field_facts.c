@@ -218,7 +218,7 @@ static Status set_axis(const Reading *r, const Dimension *d, bool rows, const do
         is_word(units, rows ? "degrees_north degree_north degrees_n degree_n degreen degreesn"
                             : "degrees_east degree_east degrees_e degree_e degreee degreese");
     for (int i = 0; rows && axis->degrees && i < count; ++i)
-        if (!(fabs(values[i]) <= 90.01))
+        if (fabs(values[i]) > 90.01)
             return fail(ERR_DATA, "%s: %s has the latitude %g, in %s: there is none beyond 90",
                         r->path, d->name, values[i], units);
     return OK;

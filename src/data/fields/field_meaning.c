@@ -1,11 +1,12 @@
 /* Lists what the numbers of a set of fields mean, and compares this with another set or with a
  * checkpoint's training set: units and levels of variables, the time between frames, and the order
  * of rows and columns. The list (DataColumns.lines) has a line "SUBJECT [FACT]" for each fact; FACT
- * is empty if the files do not tell it. Lines that do not fit into DATA_COLUMN_LINES bytes are left
- * out. */
+ * is empty if the files do not tell it. Brackets in SUBJECT are written as ( and ). Lines that do
+ * not fit into DATA_COLUMN_LINES bytes are left out. */
 #include "fields_private.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The kinds of facts, by the beginning of their subjects. Units come last: their subject is the
@@ -16,22 +17,36 @@ static const struct {
     const char *link, *end;
     /* advice if the fact differs */
     const char *advice;
+    /* if not 0: the fact is a number, and numbers are the same if they differ by at most this
+     * fraction: times have rounding errors, and distances of frames are allowed some */
+    double tolerance;
 } kinds[] = {
-    {"levels of ", " at levels ", "",
-     "name the same levels in both (data.variables: levels) or, if the numbers mean the same, "
-     "write "
-     "the coordinates of levels alike in both"},
-    {"seconds between frames", "frames that are ", " s apart",
-     "offsets of data.window in steps are other times there: give them in hours, or name data with "
-     "the same time between frames"},
-    {"order of rows", "rows of ", " coordinates",
-     "the fields are mirrored: reverse the rows of all variables and of their coordinate (ncpdq)"},
-    {"order of columns", "columns of ", " coordinates",
-     "the fields are mirrored: reverse the columns of all variables and of their coordinate "
-     "(ncpdq)"},
-    {"", " in ", "",
-     "convert its values or, if the numbers mean the same, write the attribute units alike in both "
-     "(ncatted)"},
+    {.begin = "levels of ",
+     .link = " at levels ",
+     .end = "",
+     .advice = "name the same levels in both (data.variables: levels) or, if the numbers mean the "
+               "same, write the coordinates of levels alike in both"},
+    {.begin = "seconds between frames",
+     .link = "frames that are ",
+     .end = " s apart",
+     .advice = "offsets of data.window in steps are other times there: give them in hours, or name "
+               "data with the same time between frames",
+     .tolerance = 2e-3},
+    {.begin = "order of rows",
+     .link = "rows of ",
+     .end = " coordinates",
+     .advice = "the fields are mirrored: reverse the rows of all variables and of their coordinate "
+               "(ncpdq)"},
+    {.begin = "order of columns",
+     .link = "columns of ",
+     .end = " coordinates",
+     .advice = "the fields are mirrored: reverse the columns of all variables and of their "
+               "coordinate (ncpdq)"},
+    {.begin = "",
+     .link = " in ",
+     .end = "",
+     .advice = "convert its values or, if the numbers mean the same, write the attribute units "
+               "alike in both (ncatted)"},
 };
 
 /* Returns the index of the kind of a subject. */
@@ -76,6 +91,7 @@ static void add_fact(char *lines, const char *begin, const char *name, const cha
     const size_t used = strlen(lines);
     int bytes;
     snprintf(subject, sizeof subject, "%s%s", begin, name);
+    for (char *c = subject; *c; ++c) *c = *c == '[' ? '(' : *c == ']' ? ')' : *c;
     if (find_fact(lines, subject, strlen(subject), &bytes)) return;
     const int length = snprintf(lines + used, DATA_COLUMN_LINES - used, "%s%s [%s]",
                                 used ? "\n" : "", subject, fact);
@@ -83,24 +99,25 @@ static void add_fact(char *lines, const char *begin, const char *name, const cha
 }
 
 /* Adds the selected levels of a variable: of more than LISTED the first and the last ones, their
- * number, and a hash of all. */
+ * number, and a hash of all. Levels are written with six digits, which are the same for values of
+ * float and of double. */
 static void add_levels(char *lines, const FieldVariable *v)
 {
-    enum { LISTED = 8, BEGUN = 3 };
-    char text[160] = "";
-    int64_t used = 0;
+    enum { LISTED = 8, BEGUN = 3, NUMBER = 16 };
+    char text[160] = "", all[FIELD_LEVELS * NUMBER] = "";
+    int used = 0, all_used = 0;
     bool known = v->levels > 0;
     for (int i = 0; i < v->levels; ++i) known = known && isfinite(v->level_value[i]);
-    const int listed = v->levels > LISTED ? BEGUN : v->levels;
-    for (int i = 0; known && i < listed; ++i)
-        used += snprintf(text + used, sizeof text - (size_t)used, "%s%.9g", i ? ", " : "",
-                         v->level_value[i]);
-    if (known && v->levels > LISTED) {
-        const size_t bytes = (size_t)v->levels * sizeof *v->level_value;
-        snprintf(text + used, sizeof text - (size_t)used, ", ... %.9g (%d levels, hash %08x)",
-                 v->level_value[v->levels - 1], v->levels,
-                 (unsigned)hash_bytes(v->level_value, bytes));
+    for (int i = 0; known && i < v->levels; ++i) {
+        char number[NUMBER];
+        snprintf(number, sizeof number, "%s%.6g", i ? ", " : "", v->level_value[i]);
+        all_used += snprintf(all + all_used, sizeof all - (size_t)all_used, "%s", number);
+        if (i < (v->levels > LISTED ? BEGUN : LISTED))
+            used += snprintf(text + used, sizeof text - (size_t)used, "%s", number);
     }
+    if (known && v->levels > LISTED)
+        snprintf(text + used, sizeof text - (size_t)used, ", ... %.6g (%d levels, hash %08x)",
+                 v->level_value[v->levels - 1], v->levels, (unsigned)hash_text(all));
     add_fact(lines, "levels of ", v->name, text);
 }
 
@@ -108,7 +125,7 @@ static void add_levels(char *lines, const FieldVariable *v)
 static void add_step(char *lines, const FieldSet *f)
 {
     char text[32] = "";
-    if (f->step_s > 0) snprintf(text, sizeof text, "%.9g", f->step_s);
+    if (f->step_s > 0) snprintf(text, sizeof text, "%.6g", f->step_s);
     add_fact(lines, "seconds between frames", "", text);
 }
 
@@ -144,6 +161,16 @@ void field_meaning_list(DataSet *set, const Config *config)
     set->columns.names = hash_text(lines);
 }
 
+/* Returns whether two facts of the subject are the same. */
+static bool same_fact(const char *subject, const char *const text[2], const int bytes[2])
+{
+    if (bytes[0] == bytes[1] && memcmp(text[0], text[1], (size_t)bytes[0]) == 0) return true;
+    const double tolerance = kinds[kind_of(subject)].tolerance;
+    if (tolerance == 0 || bytes[0] == 0 || bytes[1] == 0) return false;
+    const double a = strtod(text[0], NULL), b = strtod(text[1], NULL);
+    return fabs(a - b) <= tolerance * fmax(fabs(a), fabs(b));
+}
+
 bool data_fields_differ(const DataColumns *a, const DataColumns *b, bool unknown,
                         FieldDifference *difference)
 {
@@ -155,8 +182,7 @@ bool data_fields_differ(const DataColumns *a, const DataColumns *b, bool unknown
         text[0] = find_fact(line, line, subject, &bytes[0]);
         text[1] = text[0] ? find_fact(b->lines, line, subject, &bytes[1]) : NULL;
         if (!text[1]) continue;
-        const bool differ = bytes[0] != bytes[1] || memcmp(text[0], text[1], (size_t)bytes[0]) != 0;
-        if (!differ || unknown != (bytes[0] == 0 || bytes[1] == 0)) continue;
+        if (same_fact(line, text, bytes) || unknown != (bytes[0] == 0 || bytes[1] == 0)) continue;
         snprintf(difference->subject, sizeof difference->subject, "%.*s", (int)subject, line);
         for (int i = 0; i < 2; ++i)
             snprintf(difference->fact[i], sizeof difference->fact[i], "%.*s", bytes[i], text[i]);

@@ -336,14 +336,17 @@ static void add_defined(TargetMean *mean, double value)
 
 static void fill_metrics(FieldScoring *s, const double *sum)
 {
+    static const double ROUNDING = 1e-12;
     FieldMetrics *m = &s->metrics;
     TargetMean skill = {0}, normalized = {0};
     for (int i = 0; i < m->targets; ++i, sum += SUMS) {
         FieldTargetMetrics *target = &m->target[i];
         fill_target(s, i, sum, target);
         const double w = sum[SUM_WEIGHT], mean = sum[SUM_T] / w;
-        const double deviation = sqrt(sum[SUM_TT] / w - mean * mean);
-        add_defined(&normalized, target->metric[FIELD_RMSE] / deviation);
+        const double square = sum[SUM_TT] / w, variance = square - mean * mean;
+        /* of a constant, rounding errors are left */
+        if (variance > ROUNDING * square)
+            add_defined(&normalized, target->metric[FIELD_RMSE] / sqrt(variance));
         add_defined(&skill, target->metric[isnan(s->persistence[i]) ? FIELD_SKILL_CLIMATOLOGY
                                                                     : FIELD_SKILL_PERSISTENCE]);
     }

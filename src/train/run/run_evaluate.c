@@ -28,8 +28,13 @@ void run_end_early(Run *r, const char *fmt, ...)
 static void end_by_evaluations(Run *r)
 {
     const Trainer *t = r->trainer;
-    run_end_early(r, "%s was not better than %.6g in %lld evaluations (train.early_stop)",
-                  trainer_metric(t)->word.word, t->early.best, (long long)t->early.bad_evaluations);
+    if (isnan(t->early.best))
+        run_end_early(r, "%s was not defined in %lld evaluations (train.early_stop)",
+                      trainer_metric(t)->word.word, (long long)t->early.bad_evaluations);
+    else
+        run_end_early(r, "%s was not better than %.6g in %lld evaluations (train.early_stop)",
+                      trainer_metric(t)->word.word, t->early.best,
+                      (long long)t->early.bad_evaluations);
 }
 
 /* Counts an evaluation for the learning rate's curve and early stopping, and logs what follows from
@@ -95,7 +100,7 @@ Status run_evaluate(Run *r, bool counts, double *better)
     double value = metric->better == BETTER_LARGE ? metric->value(&line) : -metric->value(&line);
     if (isnan(value) && !r->metric_undefined)
         log_warn("step %lld: %s is not defined (NaN) for this test set, so there is no best.h5 of "
-                 "this evaluation; checkpoint.best_metric names another metric",
+                 "this evaluation; set checkpoint.best_metric to another metric",
                  (long long)t->step, metric->word.word);
     r->metric_undefined = isnan(value);
     if (!isfinite(value)) return OK;

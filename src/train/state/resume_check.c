@@ -105,11 +105,24 @@ static bool same_micro_batch(const Trainer *t, const Config *old)
     return old->train.batch == t->batch && !a != !b && (a ? a : b) == train_default_micro_batch(t);
 }
 
+/* Copies the keys for images, which had no effect on other data before they were refused there. */
+static void copy_image_keys(Config *c, const Config *now)
+{
+    c->data.augment = now->data.augment;
+    c->data.resize = now->data.resize;
+    c->data.random_resized_crop = now->data.random_resized_crop;
+    c->data.random_crop = now->data.random_crop;
+    c->data.center_crop = now->data.center_crop;
+    c->data.color_jitter = now->data.color_jitter;
+}
+
 static Status check_config(const Trainer *t, const Config *old, bool data_known, const char *path)
 {
     const Config *config = t->config;
     Config same = *old;
     copy_neutral_keys(&same, config);
+    if (!data_has_images(&t->train_set) && !data_has_boxes(&t->train_set))
+        copy_image_keys(&same, config);
     if (same_micro_batch(t, old)) same.train.micro_batch = config->train.micro_batch;
     same.train.epochs = config->train.epochs;
     same.train.steps = config->train.steps;
