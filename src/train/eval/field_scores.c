@@ -344,7 +344,7 @@ static void fill_metrics(FieldScoring *s, const double *sum)
         fill_target(s, i, sum, target);
         const double w = sum[SUM_WEIGHT], mean = sum[SUM_T] / w;
         const double square = sum[SUM_TT] / w, variance = square - mean * mean;
-        /* of a constant, rounding errors are left */
+        /* the variance of a constant may be a rounding error */
         if (variance > ROUNDING * square)
             add_defined(&normalized, target->metric[FIELD_RMSE] / sqrt(variance));
         add_defined(&skill, target->metric[isnan(s->persistence[i]) ? FIELD_SKILL_CLIMATOLOGY
