@@ -68,6 +68,11 @@ odd 'it has not ended after 0.3 s (run.hook_s), so it was ended' 'echo $$ >pid; 
 # The process has ended: it does not exist, or it is a zombie.
 gone() { for p in $(cat pid); do ! kill -0 "$p" 2>/dev/null || grep -q 'State:.*Z' "/proc/$p/status" 2>/dev/null || return 1; done; }
 holds 'all that it started is gone' soon gone
+# A process that survives its hook holds the output of the rank, for which mpirun waits. weft does not.
+check 0 'done' timeout 100 "$WEFT" train net.yaml -n 2 run.name=survives train.epochs=1 'run.hook_on=[end]' \
+    run.hook='setsid sh -c ">up; exec sleep 98764" & until [ -e up ]; do sleep 0.01; done'
+holds 'it survives the run' own '^sleep 98764'
+kill $(own '^sleep 98764')
 check 0 '' timeout 100 "$WEFT" run --log-dir logs -- "$WEFT" train net.yaml run.name=within train.epochs=1 run.hook='env >environment'
 holds 'it is no rank of weft run' [ "$(grep -cE '^WEFT_(RUN|LAUNCHER|LOG_DIR)=|^OMPI_COMM_WORLD_RANK=' environment)" = 0 ]
 check 0 '' train 'a$(touch hurt)"b' train.epochs=1 run.hook='cat >line'

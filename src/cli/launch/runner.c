@@ -25,8 +25,8 @@
 /* time after a stop request in which further signals count as the same request: shells and the
  * command `timeout` send a signal both to a process and to its group */
 static const double SAME_REQUEST_S = 1;
-/* time in which mpirun must end after a loss or a second stop request; normally it needs a second
- * or two */
+/* time in which mpirun must end after a loss, a second stop request or the ends of all ranks;
+ * normally it needs a second or two */
 static const double MPIRUN_END_MAX_S = 10;
 /* time after a first signal in which ranks may end by themselves if none has begun its first
  * step */
@@ -170,16 +170,36 @@ static void check_start(Runner *r)
         end_ranks(r);
 }
 
-/* Ends mpirun, srun or the single rank if it has not ended in time. After the loss of a rank, it is
- * asked to end after MPIRUN_END_MAX_S, and killed after twice this time. After a second stop
- * request, it is killed after MPIRUN_END_MAX_S. lost_s: time of the loss; 0: no rank is lost. */
-static void end_late(Runner *r, double lost_s)
+/* Returns whether stdout and stderr, which mpirun shares with this process, accept more output. */
+static bool output_flows(void)
 {
-    double now = clock_s(), lost_for_s = lost_s > 0 ? now - lost_s : 0;
-    if (lost_for_s > 2 * MPIRUN_END_MAX_S ||
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    struct pollfd err = {.fd = STDERR_FILENO, .events = POLLOUT};
+    return poll(&out, 1, 0) == 1 && poll(&err, 1, 0) == 1;
+}
+
+/* Returns whether mpirun has no reason to run on: all ranks have announced their ends, and output
+ * that it still passes on has a reader. mpirun then waits for other processes that have inherited
+ * the output of a rank, such as a background process of run.hook. srun ends such processes. */
+static bool has_nothing_left(const Runner *r)
+{
+    if (r->single || is_srun(r) || r->watch.connected < r->watch.ranks) return false;
+    for (int i = 0; i < r->watch.connected; ++i)
+        if (!r->watch.rank[i].ended) return false;
+    return output_flows();
+}
+
+/* Ends mpirun, srun or the single rank if it has not ended in time. After the loss of a rank, or
+ * the ends of all, it is asked to end after MPIRUN_END_MAX_S, and killed after twice this time.
+ * After a second stop request, it is killed after MPIRUN_END_MAX_S. over_s: time of the loss or of
+ * the ends; 0: ranks are running. */
+static void end_late(Runner *r, double over_s)
+{
+    double now = clock_s(), over_for_s = over_s > 0 ? now - over_s : 0;
+    if (over_for_s > 2 * MPIRUN_END_MAX_S ||
         (r->stop_requests > 1 && now - r->second_request_s > MPIRUN_END_MAX_S))
         kill_all(r);
-    else if (lost_for_s > MPIRUN_END_MAX_S)
+    else if (over_for_s > MPIRUN_END_MAX_S)
         end_ranks(r);
 }
 
@@ -214,12 +234,12 @@ static int wait_for_end(Runner *r)
     /* Longest waits in ms. REPEAT_MS: while a signal is sent repeatedly; START_MS: while ranks
      * start. */
     enum { REPEAT_MS = 1000, START_MS = 500 };
-    double lost_s = 0;
+    double over_s = 0;
     int state;
     pid_t ended;
     while ((ended = waitpid(r->process, &state, WNOHANG)) == 0) {
-        bool lost = r->watch.lost_index >= 0 || r->problem, end;
-        bool repeats = r->first_signal || lost || is_continuing(r);
+        bool over = r->watch.lost_index >= 0 || r->problem || has_nothing_left(r), end;
+        bool repeats = r->first_signal || over || is_continuing(r);
         bool starts = !start_is_over(&r->watch);
         bool signalled = watch_wait(&r->watch, starts ? START_MS : repeats ? REPEAT_MS : -1);
         if (take_signals(r, &end))
@@ -231,8 +251,8 @@ static int wait_for_end(Runner *r)
             continue_stopped(r);
         if (starts) check_start(r);
         if (is_continuing(r)) kill(r->process, SIGCONT);
-        lost_s = !lost ? 0 : lost_s > 0 ? lost_s : clock_s();
-        end_late(r, lost_s);
+        over_s = !over ? 0 : over_s > 0 ? over_s : clock_s();
+        end_late(r, over_s);
     }
     r->passes_suspend = false;
     end_remaining(r);
