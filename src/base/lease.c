@@ -27,7 +27,9 @@ enum {
     /* seconds for which the owner's file may be unreadable while another process watches it */
     UNREADABLE_MAX_S = 60,
     /* seconds for which a living earlier start of the same run may take to end */
-    EARLIER_START_MAX_S = 10
+    EARLIER_START_MAX_S = 10,
+    /* seconds for which a listing of the folder may be out of date */
+    LISTING_MAX_S = 5
 };
 
 struct Lease {
@@ -458,14 +460,23 @@ void lease_end(Lease **lease)
 /* ---- for other processes ---- */
 
 /* Reads the newest lease. Returns 0, or the errno; ENOENT: there is no lease; EINVAL: its text
- * cannot be parsed. */
+ * cannot be parsed; ESTALE: the listing of the folder keeps naming a file that does not exist. NFS
+ * caches listings for some seconds; a file that was listed and is gone has a successor. */
 static int read_newest(const char *folder, LeaseFacts *owner)
 {
+    double end_s = clock_s() + LISTING_MAX_S;
     char text[LEASE_TEXT];
     int64_t number;
-    int error = find_newest(folder, &number);
-    if (!error) error = number == 0 ? ENOENT : read_text(folder, number, text);
-    return error ? error : lease_facts_read(owner, text) ? 0 : EINVAL;
+    for (;;) {
+        int error = find_newest(folder, &number);
+        if (!error && number == 0) error = ENOENT;
+        if (error) return error;
+        error = read_text(folder, number, text);
+        if (!error) return lease_facts_read(owner, text) ? 0 : EINVAL;
+        if (error != ENOENT) return error;
+        if (clock_s() > end_s) return ESTALE;
+        clock_sleep(0.05);
+    }
 }
 
 bool lease_owner_is(const char *folder, const char *id)
