@@ -6,6 +6,7 @@
 #include "harness.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 static Watch watch;
@@ -151,5 +152,29 @@ static void test_nobody(void)
     CU_ASSERT_EQUAL(rmdir(folder), 0);
 }
 
+/* Without a free descriptor the launcher does not spin: a wait lasts until its limit. */
+static void test_no_descriptors(void)
+{
+    struct rlimit before, none;
+    watch_init(&watch, 2, -1, false);
+    pid_t child = fork();
+    if (child == 0) {
+        watch_connect(0);
+        for (;;) pause();
+    }
+    getrlimit(RLIMIT_NOFILE, &before);
+    none = before;
+    none.rlim_cur = 0;
+    CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &none), 0);
+    watch_wait(&watch, 20000);
+    double begin_s = clock_s();
+    watch_wait(&watch, 300);
+    CU_ASSERT(clock_s() - begin_s > 0.25);
+    CU_ASSERT_EQUAL(watch.connected, 0);
+    setrlimit(RLIMIT_NOFILE, &before);
+    end(child);
+    watch_fini(&watch);
+}
+
 TEST_MAIN("watch", {"a silent rank on another host", test_silent}, {"a stranger", test_stranger},
-          {"nobody reports", test_nobody})
+          {"nobody reports", test_nobody}, {"no free descriptor", test_no_descriptors})

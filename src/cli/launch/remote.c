@@ -87,6 +87,7 @@ int remote_accept(int listener, uint64_t token, RemoteHello *hello)
                  send(fd, &token, sizeof token, MSG_NOSIGNAL) == (ssize_t)sizeof token;
     if (!known) {
         close(fd);
+        errno = EPROTO;
         return -1;
     }
     /* epoll reports the socket when a whole message has arrived */

@@ -34,7 +34,8 @@ typedef struct RemoteMessage {
  * there is no network. */
 int remote_listen(char addresses[REMOTE_ADDRESSES]);
 /* Called by the launcher. Accepts a connection and reads the first message into *hello. Does not
- * wait. Returns the socket, or -1 if the peer is not a rank of this launcher. */
+ * wait. Returns the socket, or -1 if the peer is not a rank of this launcher or there is no
+ * connection. errno is EMFILE or ENFILE only if there is no free descriptor. */
 int remote_accept(int listener, uint64_t token, RemoteHello *hello);
 /* Called by a rank. Tries the addresses one after another: connects, sends *hello, and waits for
  * the token. It waits at most half a second for the connection, and two seconds for the answer.

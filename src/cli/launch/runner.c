@@ -48,6 +48,7 @@ void runner_init(Runner *r)
             sigaddset(&set, others[i]);
     }
     sigprocmask(SIG_BLOCK, &set, &r->former_mask);
+    getrlimit(RLIMIT_NOFILE, &r->former_files);
     r->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
@@ -275,6 +276,19 @@ void become_child(void)
     prctl(PR_SET_PDEATHSIG, SIGTERM);
 }
 
+/* Raises the soft limit of open files, if the hard limit permits it, so that each rank can have a
+ * connection. It is not raised further, because mpirun closes as many descriptors in each process
+ * that it starts. */
+static void permit_connections(const Runner *r, int ranks)
+{
+    enum { OTHERS = 256 };
+    const rlim_t needed = (rlim_t)ranks + OTHERS;
+    struct rlimit files = r->former_files;
+    if (files.rlim_cur >= needed) return;
+    files.rlim_cur = files.rlim_max < needed ? files.rlim_max : needed;
+    setrlimit(RLIMIT_NOFILE, &files);
+}
+
 /* Restores the signal mask from before runner_init in the new process, with exceptions for the
  * mpirun or srun of a training. SIGPIPE is blocked, because mpirun or srun would end the job if
  * nobody reads its output; mpirun unblocks all signals for its ranks. mpirun ignores SIGUSR1 until
@@ -302,6 +316,7 @@ static _Noreturn void run_child(const Runner *r, char *const *words)
 {
     become_child();
     restore_signals(r);
+    setrlimit(RLIMIT_NOFILE, &r->former_files);
     if (r->log) {
         int log_fd = file_create(r->log, O_WRONLY | O_TRUNC);
         if (log_fd >= 0 && dup2(log_fd, STDOUT_FILENO) >= 0) dup2(log_fd, STDERR_FILENO);
@@ -327,6 +342,7 @@ Status runner_run(Runner *r, char *const *words, int ranks, bool trains, int *co
     mem_free(&r->problem);
     snprintf(r->starter, sizeof r->starter, "%s", words[0]);
     fflush(NULL);
+    permit_connections(r, ranks);
     watch_init(&r->watch, ranks, r->signal_fd, r->may_be_remote);
     start_watch_init(&r->start_watch, r->hang_s,
                      trains || r->log ? "while ranks start" : "while ranks run");

@@ -7,6 +7,7 @@
 #include "start_watch.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 
 typedef struct Runner {
     /* ---- signals to this process; times are values of clock_s ---- */
@@ -14,6 +15,8 @@ typedef struct Runner {
     int signal_fd;
     /* signal mask before runner_init */
     sigset_t former_mask;
+    /* limit of open files before runner_init */
+    struct rlimit former_files;
     /* number of the first signal that arrived; 0: none */
     int first_signal;
     /* time at which the first signal arrived */

@@ -93,6 +93,16 @@ static WatchedRank *add_rank(Watch *watch, int fd, pid_t process, const char *ho
     return rank;
 }
 
+/* Called after a connection could not be accepted. Without a free descriptor the listener is no
+ * longer observed, because epoll would report it at once, again and again. */
+static void check_descriptors(const Watch *watch, int listener)
+{
+    if (errno != EMFILE && errno != ENFILE) return;
+    epoll_ctl(watch->epoll_fd, EPOLL_CTL_DEL, listener, NULL);
+    log_warn("not all ranks can connect to their launcher: %s; a rank that dies may not be named",
+             strerror(errno));
+}
+
 /* Accepts a connection from this host. The rank's number comes with its first message. Processes of
  * other users are refused. */
 static void accept_rank(Watch *watch)
@@ -100,7 +110,10 @@ static void accept_rank(Watch *watch)
     int fd = accept4(watch->listener, NULL, NULL, SOCK_CLOEXEC);
     struct ucred peer = {0};
     socklen_t bytes = sizeof peer;
-    if (fd < 0) return;
+    if (fd < 0) {
+        check_descriptors(watch, watch->listener);
+        return;
+    }
     bool known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0;
     if (known && peer.uid == geteuid())
         add_rank(watch, fd, peer.pid, "");
@@ -112,7 +125,11 @@ static void accept_remote(Watch *watch)
 {
     RemoteHello hello;
     int fd = remote_accept(watch->tcp_listener, watch->token, &hello);
-    WatchedRank *rank = fd >= 0 ? add_rank(watch, fd, hello.process, hello.host) : NULL;
+    if (fd < 0) {
+        check_descriptors(watch, watch->tcp_listener);
+        return;
+    }
+    WatchedRank *rank = add_rank(watch, fd, hello.process, hello.host);
     if (rank) rank->number = hello.rank;
 }
 
