@@ -6,6 +6,7 @@
 #include "observer.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 /* seconds after the last flush from which on a logged step flushes again */
@@ -13,6 +14,9 @@
 
 struct Observer {
     AppendFile metrics, events;
+    /* held while `events` becomes another file, and while files are synced, which the thread of a
+     * save does */
+    pthread_mutex_t sync_lock;
     Progress progress;
     /* the run's folder; owned */
     char *dir;
@@ -41,12 +45,14 @@ Status observer_new(Observer **out, const char *dir, const Lease *lease, int64_t
         status = append_flush(&observer->events);
     }
     progress_open(&observer->progress);
+    pthread_mutex_init(&observer->sync_lock, NULL);
     observer->flushed_s = clock_s();
     *out = observer;
     if (status != OK) {
         char *why = mem_text(fail_message());
         (void)append_close(&observer->events);
         (void)append_close(&observer->metrics);
+        pthread_mutex_destroy(&observer->sync_lock);
         mem_free(&observer->dir);
         mem_free(out);
         fail(status, "%s", why);
@@ -67,6 +73,7 @@ void observer_free(Observer **at)
     Status events = append_close(&observer->events);
     Status metrics = append_close(&observer->metrics);
     if (events != OK || metrics != OK) log_warn("%s", fail_message());
+    pthread_mutex_destroy(&observer->sync_lock);
     mem_free(&observer->dir);
     mem_free(at);
 }
@@ -87,8 +94,10 @@ static Status renew_events(Observer *observer)
     log_warn("%s: was cut short: its last %lld of %lld bytes are lost; events continue in %s",
              events->path, (long long)events->lost, (long long)events->size_before, next.path);
     events->bytes = 0;
+    pthread_mutex_lock(&observer->sync_lock);
     (void)append_close(events);
     *events = next;
+    pthread_mutex_unlock(&observer->sync_lock);
     return append_flush(events);
 }
 
@@ -144,8 +153,10 @@ Status observer_flush(Observer *observer)
 Status observer_sync(Observer *observer)
 {
     if (!observer) return OK;
+    pthread_mutex_lock(&observer->sync_lock);
     Status events = append_sync(&observer->events);
     Status metrics = append_sync(&observer->metrics);
+    pthread_mutex_unlock(&observer->sync_lock);
     return metrics != OK ? metrics : events;
 }
 
