@@ -415,12 +415,11 @@ typedef struct Sampling {
  * gives the same tokens. Requires one rank, data of tokens, a batch of one sample, and a vocabulary
  * that contains the prompt's tokens and has at least top_k tokens. */
 Status train_generate(Trainer *trainer, const Sampling *sampling);
-/* Computes class probabilities or, for a loss of numbers, predicted numbers. samples: a micro-batch
- * without labels and targets, with ids if the set has them; its arrays have the size of a full
- * micro-batch. result, (rows, train_result_count): the softmax of the outputs; for a loss of one
- * logit z, 1 - sigmoid(z) and sigmoid(z); for a loss of numbers the outputs. Requires one rank and
- * a batch of one micro-batch. ERR_DATA: an output is not finite. ERR_CONFIG: samples have a label
- * for each token or pixel. */
+/* Computes class probabilities or, for a loss of numbers, numbers. samples: a micro-batch without
+ * labels and targets, with ids if the set has them, and arrays of the size of a full micro-batch.
+ * result, (rows, train_result_count): the softmax of the outputs; for a loss of one logit z, 1 -
+ * sigmoid(z) and sigmoid(z); for a loss of numbers the outputs. Requires one rank and a batch of
+ * one micro-batch. ERR_DATA: an output is not finite. ERR_CONFIG: tokens or pixels have labels. */
 Status train_predict(Trainer *trainer, const MicroBatch *samples, double *result);
 /* Computes the outputs of a detector for samples (as for train_predict), which detector_boxes_find
  * then reads. */

@@ -292,7 +292,7 @@ static Status override_section(Config *config, const char *section, const char *
                     section);
     Status status = override_pair(config, meant->key, word);
     char *value_error = mem_text(status == OK ? "" : fail_message());
-    fail(ERR_CONFIG, "'%s' is a section: write %s%s%s%s", section, meant->key, strchr(word, '='),
+    fail(ERR_CONFIG, "'%s' is a section: write %s%s%s%s", section, meant->key, value,
          *value_error ? ": " : "", value_error);
     mem_free(&value_error);
     return ERR_CONFIG;

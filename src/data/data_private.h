@@ -69,11 +69,10 @@ bool h5_attr_integer(hid_t object, const char *name, int64_t *value);
 const char *h5_error_text(void);
 /* Writes how the data set is stored, for example "contiguous" or "chunked 64x1x28x28, deflate". */
 void h5_storage_text(hid_t dataset, char *out, size_t out_bytes);
-/* Returns whether weft can read the chunks of a data set itself, without HDF5. This needs HDF5
- * 1.10.5 or newer, which can say where the chunks are, and a file without a user block, whose bytes
- * these addresses do not count in all versions. The filters in the creation property list `create`
- * must be none, shuffle, deflate, or shuffle and then deflate. Sets *shuffle and *deflate to
- * whether there is such a filter; the caller has set both to false. */
+/* Returns whether weft can read the chunks of a data set without HDF5. This needs HDF5 1.10.5 or
+ * newer, which gives their addresses, and a file without a user block, which not all versions count
+ * in addresses. The filters of `create` must be none, shuffle, deflate, or both in this order. Sets
+ * *shuffle and *deflate to whether there is such a filter; the caller has set both to false. */
 bool h5_chunk_filters(hid_t dataset, hid_t create, bool *shuffle, bool *deflate);
 /* Adds to a hash how an array is stored: the offset of its header, the offset and the size of its
  * bytes, its layout as text, and numbers, offsets and sizes of some of its chunks, spread

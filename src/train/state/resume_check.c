@@ -121,8 +121,7 @@ static Status check_config(const Trainer *t, const Config *old, bool data_known,
     const Config *config = t->config;
     Config same = *old;
     copy_neutral_keys(&same, config);
-    if (!data_has_images(&t->train_set) && !data_has_boxes(&t->train_set))
-        copy_image_keys(&same, config);
+    if (!data_has_images(&t->train_set)) copy_image_keys(&same, config);
     if (same_micro_batch(t, old)) same.train.micro_batch = config->train.micro_batch;
     same.train.epochs = config->train.epochs;
     same.train.steps = config->train.steps;
